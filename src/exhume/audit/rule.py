@@ -1,0 +1,73 @@
+"""The interface of rules and their one registry. A rule is one class; its docstring is its page of documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from exhume.audit.findings import Finding, Severity
+from exhume.audit.log import SessionLog
+from exhume.events.model import StateRecord, TimeZoneReport
+from exhume.schema.detection import Detection
+
+
+@dataclass(slots=True)
+class Context:
+    """What a run knows beside the sessions: the detection, the zone, what the source can hold, options.
+
+    `window` is in seconds (EXH103). `app_states`/`user_states` rows reach rules through `Rule.state_row`.
+    """
+
+    detection: Detection
+    capabilities: frozenset[str]
+    time_zone: TimeZoneReport
+    window: float = 7 * 86400.0
+    notes: list[str] = field(default_factory=list)
+
+
+class Rule:
+    """Base of all rules. One instance lives for one run, so a rule may keep compact indexes across sessions.
+
+    Subclasses set the class variables and override what they need. The docstring must have the sections
+    `What it detects`, `Why it matters`, `Example`, `How ADK behaves`, `Harmless causes`, `What to do`.
+    """
+
+    id: ClassVar[str]
+    name: ClassVar[str]
+    severity: ClassVar[Severity]
+    needs: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+
+    def session(self, log: SessionLog) -> Iterable[Finding]:
+        """Findings in one session (or in orphaned events: then `log.session` is None). Sessions come in key order."""
+        return ()
+
+    def state_row(self, row: StateRecord) -> Iterable[Finding]:
+        """Findings in one row of app_states or user_states; these come before all sessions."""
+        return ()
+
+    def finish(self) -> Iterable[Finding]:
+        """Findings across sessions or on the whole database, after the last session."""
+        return ()
+
+
+_REGISTRY: dict[str, type[Rule]] = {}
+
+
+def register(rule: type[Rule]) -> type[Rule]:
+    """Class decorator: adds a rule to the catalogue. Ids are unique and never reused."""
+    if rule.id in _REGISTRY:
+        raise AssertionError(f"rule {rule.id} is registered twice")
+    _REGISTRY[rule.id] = rule
+    return rule
+
+
+def catalogue() -> Iterator[type[Rule]]:
+    """All rules in order of id."""
+    import exhume.audit.rules  # noqa: F401, PLC0415 - importing the families registers their rules
+
+    for ident in sorted(_REGISTRY):
+        yield _REGISTRY[ident]

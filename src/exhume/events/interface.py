@@ -1,0 +1,59 @@
+"""The interface of readers: one module per layout in `exhume.events.readers`, one line of registration there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from exhume.events.model import EventRecord, StateRecord, TimeZoneReport
+from exhume.schema.detection import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How to read.
+
+    Attributes:
+        timezone: `auto`, or an IANA name or fixed offset for naive times.
+        allow_globals: dotted names, or `module.*`, decoded inertly besides the reviewed set.
+        app, user, session: read only these.
+    """
+
+    timezone: str = "auto"
+    allow_globals: tuple[str, ...] = ()
+    app: str | None = None
+    user: str | None = None
+    session: str | None = None
+
+
+@dataclass(slots=True)
+class ReadStatistics:
+    """Counts that a reader fills while it streams: globals by (module, name) -> rows that name them, and so on."""
+
+    globals: dict[tuple[str, str], int] = field(default_factory=dict)
+    values: int = 0
+    distinct_values: int = 0
+
+
+class Reader(Protocol):
+    """Streams one store in the event model. Every method may be called again and starts anew.
+
+    Orders: `sessions` by (app_name, user_id, session_id); `events` by (app_name, user_id, session_id, time column,
+    storage order), orphans included; text in binary order of its UTF-8 bytes.
+    """
+
+    layout: Layout
+    capabilities: frozenset[str]
+
+    def sessions(self) -> Iterator[StateRecord]: ...
+
+    def app_states(self) -> Iterator[StateRecord]: ...
+
+    def user_states(self) -> Iterator[StateRecord]: ...
+
+    def events(self) -> Iterator[EventRecord]: ...
+
+    def time_zone(self) -> TimeZoneReport:
+        """How times were read; complete before the first event is yielded, but for `ambiguous` counts, after the last."""
+        ...

@@ -1,0 +1,64 @@
+"""What decoding a pickle gives: a value made of plain data and inert nodes, or the reason why there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from exhume.errors import ExhumeError, ExitCode
+
+
+class NamedGlobal(NamedTuple):
+    """A global that a pickle names, with the offset in bytes of the opcode that names it."""
+
+    module: str
+    name: str
+    offset: int
+
+    @property
+    def dotted(self) -> str:
+        return f"{self.module}.{self.name}"
+
+
+class PickleError(ExhumeError):
+    """Base of the two ways in which a pickle is refused."""
+
+    exit_code = ExitCode.REFUSED
+    rule = "EXH502"
+
+
+class UnsafeGlobal(PickleError):
+    """A pickle names globals outside the allowed set; `globals` lists every one of them, in order of offset."""
+
+    rule = "EXH501"
+
+    def __init__(self, named: tuple[NamedGlobal, ...]) -> None:
+        self.globals = named
+        self.offset = named[0].offset if named else 0
+        names = ", ".join(dict.fromkeys(one.dotted for one in named))
+        super().__init__(f"the pickle names {names} (offset {self.offset}), which is not allowed.")
+
+
+class MalformedPickle(PickleError):
+    """Truncated, over budget, or not a pickle; `offset` is the byte at which reading ended."""
+
+    def __init__(self, reason: str, offset: int) -> None:
+        self.reason = reason
+        self.offset = offset
+        super().__init__(f"{reason} (offset {offset}).")
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Outcome for one distinct value. Exactly one of `value` and `error` means something: `error` is None on success.
+
+    Attributes:
+        value: plain data and `exhume.pickles.nodes`; shared parts may be the same object, so never change it.
+        globals: every (module, name) that the pickle names, in order, unsafe ones included.
+        trailing: offset of the first byte after STOP, or None when STOP is the last byte.
+    """
+
+    value: Any
+    globals: tuple[NamedGlobal, ...]
+    trailing: int | None = None
+    error: PickleError | None = None
