@@ -1,0 +1,68 @@
+"""The tree of commands. Each command is one module in `exhume.cli.commands`; a line here registers it.
+
+Rich markup is off, so that `--help` starts at once and no text is ever interpreted.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer.main import get_command
+
+from exhume.cli.commands import (
+    approvals,
+    audit,
+    catalogue,
+    detect,
+    export,
+    layouts,
+    migrate,
+    scan,
+    schema,
+    show,
+    verify,
+)
+
+_EPILOG = (
+    "Exit codes: 0 done; 1 findings, or not what was required; 2 usage; 3 nothing to look at; 4 refused, nothing "
+    "written; 5 incomplete or not equal; 70 internal error; 130 interrupted. Every option can also be set as "
+    "EXHUME_COMMAND_OPTION, for instance EXHUME_MIGRATE_SOURCE_TIMEZONE."
+)
+
+
+def build() -> Any:
+    """The click command that `exhume` is."""
+    app = typer.Typer(
+        name="exhume",
+        help="Understand, migrate and audit session databases of Google's Agent Development Kit (ADK).",
+        epilog=_EPILOG,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "EXHUME"},
+    )
+    app.callback()(_root)
+    app.command("detect")(detect.command)
+    app.command("scan")(scan.command)
+    app.command("migrate")(migrate.command)
+    app.command("verify")(verify.command)
+    app.command("audit")(audit.command)
+    app.command("show")(show.command)
+    app.command("approvals")(approvals.command)
+    app.command("export")(export.command)
+    app.command("layouts")(layouts.command)
+    app.command("rules")(catalogue.rules)
+    app.command("explain")(catalogue.explain)
+    app.command("schema")(schema.command)
+    return get_command(app)
+
+
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
+) -> None:
+    if version:
+        from exhume import __version__
+
+        print(f"exhume {__version__}")
+        raise typer.Exit
