@@ -1,0 +1,9 @@
+"""Reports: results become documents for machines and views for people, and both become text in one of the formats."""
+
+from exhume.report.documents import Span
+from exhume.report.formats import Format, Look, Report, render
+from exhume.report.output import write
+from exhume.report.schema import load_schema, schema_names
+from exhume.report.wire import now
+
+__all__ = ["Format", "Look", "Report", "Span", "load_schema", "now", "render", "schema_names", "write"]

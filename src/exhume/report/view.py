@@ -1,0 +1,90 @@
+"""What a person is shown of a result, before any format: a verdict, what to do, facts, tables, findings.
+
+Texts in here are raw and may be hostile. Each format makes them harmless in its own way.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from exhume.audit.findings import Finding
+
+
+class Mood(enum.Enum):
+    """How the verdict is to be taken; tables colour it, JUnit and annotations derive their level from findings."""
+
+    GOOD = "good"
+    LOOK = "look"
+    BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One small table. `right` are the indexes of columns of numbers; `note` stands below, e.g. how many rows are not shown."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    right: frozenset[int] = frozenset()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RulePage:
+    """What a format that knows rules says of one: SARIF's rule list, for example.
+
+    `text` is the whole documentation in plain text, `level` the usual severity (`error`, `warning`, `info`).
+    """
+
+    id: str
+    name: str
+    level: str
+    summary: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One result as people and CI systems see it.
+
+    Attributes:
+        command: the verb, such as `audit`.
+        source: redacted name of what was looked at.
+        verdict: the one sentence to read when only one is read.
+        todo: what to do now, in order.
+        facts: pairs of name and value.
+        lines: preformatted text, shown as it is but for control characters (a timeline).
+        findings: grouped by session, worst first; refused rows, contradictions and differences are findings too.
+        rules: pages of at least the rules that occur in `findings`.
+    """
+
+    command: str
+    source: str
+    mood: Mood
+    verdict: str
+    todo: tuple[str, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+    blocks: tuple[Block, ...] = ()
+    lines: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    rules: tuple[RulePage, ...] = ()
+    started_at: str = ""
+    finished_at: str = ""
+
+
+def place_of(finding: Finding) -> str:
+    """`app / user / session`, as far as a finding has them."""
+    parts = [part for part in (finding.app_name, finding.user_id, finding.session_id) if part is not None]
+    return " / ".join(parts) if parts else "the whole database"
+
+
+def counts(finding: Finding) -> bool:
+    """Does a finding count for the exit code: neither suppressed nor rewound?"""
+    return finding.suppressed is None and not finding.rewound
+
+
+def number(count: int, one: str, many: str = "") -> str:
+    """`1 session`, `2 sessions`; `many` for plurals that do not end in s."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
