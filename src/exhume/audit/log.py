@@ -1,20 +1,33 @@
-"""One session as the rules see it: events in causal order, calls and responses taken out, pairs made.
+"""One session as the rules see it: events in causal order, calls and responses taken out, pairs and approvals made.
 
-Built once a session by `exhume.audit.pairing`; rules only read it.
+Built once a session by `exhume.audit.pairing`; rules only read it. A rule must not walk all entries on its own when a
+shorter list will do: `calls`, `responses`, `acting` and `approvals` are made in the one pass over the events.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from exhume.audit.findings import Confidence
 from exhume.events.model import EventRecord, SessionKey, StateRecord
 
+#: Calls that ADK makes itself to ask a person (google.adk.flows.llm_flows.functions; confirmation since 1.14.0).
+CONFIRMATION = "adk_request_confirmation"
+CREDENTIAL = "adk_request_credential"
+REQUEST_PREFIX = "adk_request_"
+#: Ids that ADK makes itself start so; ids that models make may repeat within one session.
+OWN_ID_PREFIX = "adk-"
+
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """A `function_call` part of an event that is not partial. `ordinal` counts calls in causal order."""
+    """A `function_call` part of an event that is not partial. `ordinal` counts calls in causal order.
+
+    `id` is None where the event has none (or an empty one). `responses` are the ones paired with this call, in causal
+    order; `early` are responses to it that stand before it both by time and in storage.
+    """
 
     id: str | None
     name: str
@@ -23,11 +36,24 @@ class Call:
     ordinal: int
     long_running: bool = False
     responses: list[Response] = field(default_factory=list)
+    early: list[Response] = field(default_factory=list)
+
+    @property
+    def own_id(self) -> bool:
+        """Was the id made by ADK, so that it is unique?"""
+        return self.id is not None and self.id.startswith(OWN_ID_PREFIX)
 
 
 @dataclass(slots=True, eq=False)
 class Response:
-    """A `function_response` part of an event that is not partial, with the call it was paired with."""
+    """A `function_response` part of an event that is not partial, with the call it was paired with.
+
+    Attributes:
+        call: the newest call before it with its id (same branch first); None for an orphan.
+        confidence: `inferred` where the pair was made by name and order, for want of an id on one side or both.
+        against_clock: the pair holds in storage order only: by time the response is older than its call.
+        late_call: where `call` is None: the first call with this id, which stands after the response.
+    """
 
     id: str | None
     name: str
@@ -36,6 +62,8 @@ class Response:
     by_user: bool
     call: Call | None = None
     confidence: Confidence = Confidence.EXACT
+    against_clock: bool = False
+    late_call: Call | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -49,8 +77,8 @@ class Entry:
     author: str
     invocation_id: str
     partial: bool = False
-    calls: list[Call] = field(default_factory=list)
-    responses: list[Response] = field(default_factory=list)
+    calls: Sequence[Call] = ()
+    responses: Sequence[Response] = ()
 
     @property
     def event_id(self) -> str:
@@ -61,6 +89,127 @@ class Entry:
         found = self.data.get("actions")
         return found if isinstance(found, dict) else {}
 
+    @property
+    def branch(self) -> str:
+        found = self.data.get("branch")
+        return found if isinstance(found, str) else ""
+
+    @property
+    def blind(self) -> bool:
+        """Was a part of the event not readable, so that its actions (or all of it) are unknown?"""
+        return bool(self.record.problems) and (self.record.data is None or self.record.refused)
+
+
+@dataclass(slots=True, eq=False)
+class Decision:
+    """A user's answer to a confirmation request.
+
+    Attributes:
+        approved: None when it cannot be read as a confirmation.
+        payload: what the answer carried for the tool.
+        lax: the value of `confirmed` as stored where it is no boolean but ADK takes it as one; else None.
+        reason: why it cannot be read; empty when it can.
+    """
+
+    response: Response
+    request: Request
+    approved: bool | None
+    payload: Any = None
+    lax: Any = None
+    reason: str = ""
+
+    @property
+    def index(self) -> int:
+        return self.response.entry.index
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """A confirmation request (call C): one for each `adk-` id, however often its event was stored.
+
+    Attributes:
+        calls: the stored calls of this request, in causal order.
+        original: what C says that it asks about: `originalFunctionCall`, `{}` when it says nothing readable.
+        decisions: user-authored answers, in causal order.
+        sealed: the agent-authored response with which ADK 2.13 closes an aborted request.
+        gated: the call it asks about; None when no such call is in the log.
+    """
+
+    calls: list[Call]
+    original: dict[str, Any]
+    decisions: list[Decision] = field(default_factory=list)
+    sealed: Response | None = None
+    gated: GatedCall | None = None
+    confidence: Confidence = Confidence.EXACT
+
+    @property
+    def id(self) -> str | None:
+        return self.calls[0].id
+
+    @property
+    def index(self) -> int:
+        return self.calls[0].entry.index
+
+    def open_at(self, index: int) -> bool:
+        """Was it presented before the entry at `index`, and neither answered nor sealed before it?"""
+        if self.index > index or (self.sealed is not None and self.sealed.entry.index < index):
+            return False
+        return all(decision.index >= index for decision in self.decisions if decision.approved is not None)
+
+
+@dataclass(slots=True, eq=False)
+class GatedCall:
+    """A call that needed a confirmation (call T): one for each `adk-` id, however often its event was stored.
+
+    Attributes:
+        calls: its stored calls, in causal order.
+        placeholders: agent responses that only say that a confirmation is wanted.
+        requests: confirmation requests for it.
+        executions: agent responses after the first readable answer that are results, errors of the tool included.
+        early: agent responses that are results and stand before any answer.
+        refusals: agent responses that say that the call was refused.
+        unknown_tool: agent responses by which an agent says that it does not know the tool.
+        sealed: responses with which ADK 2.13 closes an aborted call.
+        misdirected: user-authored responses to the call itself.
+    """
+
+    calls: list[Call]
+    placeholders: list[Response] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
+    executions: list[Response] = field(default_factory=list)
+    early: list[Response] = field(default_factory=list)
+    refusals: list[Response] = field(default_factory=list)
+    unknown_tool: list[Response] = field(default_factory=list)
+    sealed: list[Response] = field(default_factory=list)
+    misdirected: list[Response] = field(default_factory=list)
+
+    @property
+    def call(self) -> Call:
+        return self.calls[0]
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """Readable and unreadable answers to any of its requests, in causal order."""
+        found = [decision for request in self.requests for decision in request.decisions]
+        found.sort(key=lambda decision: decision.index)
+        return found
+
+    @property
+    def approvals(self) -> list[Decision]:
+        return [decision for decision in self.decisions if decision.approved]
+
+
+@dataclass(slots=True, eq=False)
+class Approvals:
+    """All about tool confirmations in one session, each list in causal order.
+
+    `strays` are user-authored responses named `adk_request_confirmation` that answer no request in the session.
+    """
+
+    requests: list[Request] = field(default_factory=list)
+    gated: list[GatedCall] = field(default_factory=list)
+    strays: list[Response] = field(default_factory=list)
+
 
 @dataclass(slots=True, eq=False)
 class SessionLog:
@@ -69,8 +218,11 @@ class SessionLog:
     Attributes:
         entries: in causal order: by corrected time; among equal times calls before responses, then storage order.
         calls, responses: of all entries that are not partial, in that order.
+        acting: the entries whose `actions` hold anything at all, and those with an `isolation_scope`.
+        approvals: requests, decisions and gated calls; None for a session without any trace of a confirmation.
         order_known: False where the order of events cannot be decided; rules that need it stay silent.
-        rewound: per entry index, was it taken back by a later rewind?
+        unread: entries of which nothing could be read: what they held, a call or a response, is unknown.
+        rewound: per entry index, was it taken back by a later rewind? Empty when nothing was.
     """
 
     key: SessionKey
@@ -78,5 +230,13 @@ class SessionLog:
     entries: list[Entry]
     calls: list[Call] = field(default_factory=list)
     responses: list[Response] = field(default_factory=list)
+    acting: list[Entry] = field(default_factory=list)
+    approvals: Approvals | None = None
     order_known: bool = True
+    unread: list[Entry] = field(default_factory=list)
     rewound: list[bool] = field(default_factory=list)
+    shared: dict[str, Any] = field(default_factory=dict)
+
+    def is_rewound(self, index: int) -> bool:
+        """Was the entry at `index` taken back?"""
+        return bool(self.rewound) and self.rewound[index]

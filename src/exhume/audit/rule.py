@@ -37,6 +37,7 @@ class Rule:
     name: ClassVar[str]
     severity: ClassVar[Severity]
     needs: ClassVar[frozenset[str]] = frozenset()
+    todo: ClassVar[str] = ""  # what to do, one sentence, for `Finding.todo`
 
     def __init__(self, context: Context) -> None:
         self.context = context
