@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from exhume._version import __version__
 from exhume.audit.findings import AuditReport, Evidence, Finding
 from exhume.events.model import EventKey, Problem, TimeZoneReport
-from exhume.migrate.interface import LossCount, MigrationReport, RefusedRow, TableCount
+from exhume.migrate.interface import Difference, LossCount, MigrationReport, RefusedRow, TableCount, VerifyReport
 from exhume.redact import mask_url
 from exhume.report.wire import plain, rfc3339
 from exhume.schema.detection import Detection
@@ -146,7 +146,39 @@ def _table_part(count: TableCount) -> Document:
 
 
 def _loss_part(loss: LossCount) -> Document:
-    return {"kind": loss.kind, "count": loss.count, "example": loss.example}
+    return {"kind": loss.kind, "count": loss.count, "example": loss.example, "hop": loss.hop}
+
+
+def verify_document(report: VerifyReport) -> Document:
+    """`exhume.verify/1`."""
+    return {
+        **header("verify", report.source, Span(report.started_at, report.finished_at)),
+        "destination": mask_url(report.destination),
+        "equal": report.equal,
+        "layouts": {"source": report.source_layout, "destination": report.destination_layout},
+        "tables": {
+            name: {"source": one.source, "destination": one.destination, "equal": one.equal, "created": one.created}
+            for name, one in report.tables.items()
+        },
+        "differences": [difference_part(one) for one in report.differences],
+        "difference_count": report.difference_count,
+        "time_zones": {
+            "source": time_zone_part(report.source_time_zone),
+            "destination": time_zone_part(report.destination_time_zone),
+        },
+        "notes": list(report.notes),
+    }
+
+
+def difference_part(one: Difference) -> Document:
+    """One value that is not the same on both sides; `source` and `destination` are JSON texts, or null when absent."""
+    return {
+        **_key(one.key),
+        "field": one.field,
+        "source": one.source,
+        "destination": one.destination,
+        "table": one.table,
+    }
 
 
 def audit_document(report: AuditReport) -> Document:

@@ -46,7 +46,8 @@ def _write_file(pieces: Iterable[str], output: Path) -> None:
         handle, name = tempfile.mkstemp(prefix=f".{output.name[:100]}.", suffix=".part", dir=output.parent)
     except OSError as error:
         raise UsageError(
-            f"{output} cannot be written: {error.strerror}.", todo="Name a file in a folder that exists and can be written."
+            f"{output} cannot be written: {error.strerror}.",
+            todo="Name a file in a folder that exists and can be written.",
         ) from error
     part = Path(name)
     try:

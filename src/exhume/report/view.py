@@ -21,7 +21,7 @@ class Mood(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One small table. `right` are the indexes of columns of numbers; `note` stands below, e.g. how many rows are not shown."""
+    """One small table. `right` are the indexes of columns of numbers; `note` stands below it."""
 
     title: str
     columns: tuple[str, ...]

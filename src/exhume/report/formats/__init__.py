@@ -24,7 +24,7 @@ class Format(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a table is to look: `width` in columns, colours or plain. Only a terminal gets colours, and not with NO_COLOR."""
+    """How a table is to look: `width` in columns, colours or plain. Colours are for terminals without NO_COLOR."""
 
     width: int = 100
     color: bool = False

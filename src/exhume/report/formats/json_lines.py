@@ -1,4 +1,4 @@
-"""`--format jsonl`: first the document without its list, then each member of the list (findings, refused rows) on a line."""
+"""`--format jsonl`: the document without its list (findings, refused rows), then each member of the list on a line."""
 
 from __future__ import annotations
 

@@ -1,0 +1,173 @@
+"""`--format table`: for a person at a terminal. Nothing from a database is interpreted: no markup, no escapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import StringIO
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from exhume.audit.findings import Evidence, Finding, Severity
+from exhume.redact import printable
+from exhume.report.formats import Look
+from exhume.report.view import Block, Mood, View, counts, number, place_of
+from exhume.report.wire import rfc3339
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+#: More than a person reads; the machine formats give all.
+_MOST_FINDINGS = 500
+_MOST_EVIDENCE = 20
+_LONGEST = 2000
+
+_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "dim"}
+_MOODS = {Mood.GOOD: "bold green", Mood.LOOK: "bold yellow", Mood.BAD: "bold red"}
+
+
+def render(view: View, look: Look) -> Iterator[str]:
+    """A view as text, `look.width` columns wide. The verdict comes first."""
+    page = _Page(look)
+    page.say(view.verdict, style=_MOODS[view.mood])
+    for text in view.todo:
+        page.say(f"-> {_text(text)}", indent=2)
+    page.say("")
+    page.facts((("source", view.source), *view.facts))
+    for block in view.blocks:
+        page.block(block)
+    if view.lines:
+        page.say("")
+        for line in view.lines:
+            page.say(line)
+    yield page.take()
+    shown = view.findings[:_MOST_FINDINGS]
+    for _, group in groupby(shown, key=lambda one: (one.app_name, one.user_id, one.session_id)):
+        page.session(list(group))
+        yield page.take()
+    if len(view.findings) > len(shown):
+        page.say("")
+        page.say(f"{number(len(view.findings) - len(shown), 'more finding')}: --format json gives all of them.")
+    if view.notes:
+        page.say("")
+        for note in view.notes:
+            page.say(f"note: {_text(note)}", style="dim")
+    yield page.take()
+
+
+class _Page:
+    """A rich console that writes into memory, and the few things that are put on it."""
+
+    def __init__(self, look: Look) -> None:
+        from rich.console import Console
+
+        self._out = StringIO()
+        self._console: Console = Console(
+            file=self._out,
+            width=max(look.width, 40),
+            force_terminal=look.color,
+            no_color=not look.color,
+            color_system="standard" if look.color else None,
+            markup=False,
+            emoji=False,
+            highlight=False,
+            legacy_windows=False,
+        )
+
+    def take(self) -> str:
+        """What was put on the page since it was last taken, without blanks at line ends."""
+        text = self._out.getvalue()
+        self._out.seek(0)
+        self._out.truncate()
+        return "".join(line.rstrip() + "\n" for line in text.splitlines())
+
+    def say(self, text: str, *, style: str = "", indent: int = 0) -> None:
+        from rich.padding import Padding
+
+        self._console.print(Padding(_rich(text, style), (0, 0, 0, indent)))
+
+    def facts(self, facts: tuple[tuple[str, str], ...]) -> None:
+        grid = _grid()
+        for name, value in facts:
+            grid.add_row(_rich(name, "dim"), _rich(value))
+        self._console.print(grid)
+
+    def block(self, block: Block) -> None:
+        from rich.table import Table
+
+        self.say("")
+        self.say(block.title, style="bold")
+        if block.columns == ("",):
+            for (text,) in block.rows:
+                self.say(f"- {_text(text)}", indent=2)
+            return
+        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+        for index, column in enumerate(block.columns):
+            table.add_column(_rich(column), justify="right" if index in block.right else "left", overflow="fold")
+        for row in block.rows:
+            table.add_row(*(_rich(cell) for cell in row))
+        self._console.print(table)
+        if block.note:
+            self.say(block.note, style="dim")
+
+    def session(self, findings: list[Finding]) -> None:
+        """All findings of one session under one heading."""
+        self.say("")
+        self.say(place_of(findings[0]), style="bold underline")
+        for finding in findings:
+            self._finding(finding)
+
+    def _finding(self, finding: Finding) -> None:
+        aside = []
+        if finding.confidence != "exact":
+            aside.append(str(finding.confidence))
+        if finding.rewound:
+            aside.append("rewound")
+        if finding.suppressed is not None:
+            aside.append(f"suppressed: {finding.suppressed}")
+        title = " ".join(dict.fromkeys((finding.rule, finding.name)))
+        line = f"{finding.severity.label.upper():7} {title}" + (f" ({'; '.join(aside)})" if aside else "")
+        self.say(line, style=_STYLES[finding.severity] if counts(finding) else "dim")
+        self.say(finding.message, indent=8)
+        if finding.evidence:
+            from rich.padding import Padding
+
+            self._console.print(Padding(_timeline(finding.evidence), (0, 0, 0, 8)))
+        if finding.todo:
+            self.say(f"-> {_text(finding.todo)}", indent=8)
+
+
+def _timeline(evidence: tuple[Evidence, ...]) -> Table:
+    """The evidence as an incident timeline: when, what, which call or row."""
+    grid = _grid()
+    for one in evidence[:_MOST_EVIDENCE]:
+        what = one.call_id or ""
+        if one.key.event_id:
+            what += f"{'  ' if what else ''}event {one.key.event_id}"
+        if not what:
+            what = one.table
+        grid.add_row(
+            _rich(rfc3339(one.time) or "no time", "dim"),
+            _rich(one.role),
+            _rich(f"{what}{f'  {one.note}' if one.note else ''}"),
+        )
+    if len(evidence) > _MOST_EVIDENCE:
+        grid.add_row(_rich(""), _rich(""), _rich(f"and {len(evidence) - _MOST_EVIDENCE:,} more", "dim"))
+    return grid
+
+
+def _grid() -> Table:
+    from rich.table import Table
+
+    return Table.grid(padding=(0, 2, 0, 0))
+
+
+def _rich(text: str, style: str = "") -> Text:
+    from rich.text import Text
+
+    return Text(_text(text), style=style, overflow="fold")
+
+
+def _text(text: str) -> str:
+    return printable(text, limit=_LONGEST)

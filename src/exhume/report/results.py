@@ -1,0 +1,56 @@
+"""From each kind of result to a `Report` that any format can render."""
+
+from __future__ import annotations
+
+from exhume.audit.findings import AuditReport
+from exhume.events.model import TimeZoneReport
+from exhume.migrate.interface import MigrationReport, VerifyReport
+from exhume.report.documents import Span
+from exhume.report.formats import Report
+from exhume.schema.detection import Detection
+
+# documents and views are imported when they are made: `detect --format json` needs no view at all
+
+
+def of_detection(detection: Detection, *, span: Span, time_zone: TimeZoneReport | None = None) -> Report:
+    """The report of `detect`; `time_zone` where the times of the events were looked at."""
+    from exhume.report import documents, views
+
+    return Report(
+        document=lambda: documents.detection_document(detection, span=span, time_zone=time_zone),
+        view=lambda: views.detection_view(detection, span=span, time_zone=time_zone),
+        items="contradictions",
+    )
+
+
+def of_migration(report: MigrationReport) -> Report:
+    """The report of `migrate`."""
+    from exhume.report import documents, views
+
+    return Report(
+        document=lambda: documents.migration_document(report),
+        view=lambda: views.migration_view(report),
+        items="refused",
+    )
+
+
+def of_verify(report: VerifyReport) -> Report:
+    """The report of `verify`."""
+    from exhume.report import documents, views
+
+    return Report(
+        document=lambda: documents.verify_document(report),
+        view=lambda: views.verify_view(report),
+        items="differences",
+    )
+
+
+def of_audit(report: AuditReport) -> Report:
+    """The report of `audit`."""
+    from exhume.report import audit_view, documents
+
+    return Report(
+        document=lambda: documents.audit_document(report),
+        view=lambda: audit_view.audit_view(report),
+        items="findings",
+    )
