@@ -1,0 +1,162 @@
+"""JSON text in and out, exactly: big integers kept, repeated keys told, hostile depth refused.
+
+Nearly every text takes the short way through orjson, and a round trip shows that nothing was lost on it: when the
+value, written again, differs from the text in white space alone, then there was no repeated key, no integer beyond
+64 bits, no NaN and no lone surrogate. Everything else goes through the standard library, which is slower and exact.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any, NamedTuple
+
+import orjson
+
+from exhume.errors import ExhumeError, ExitCode
+from exhume.events.model import Loss
+
+#: Deepest nesting that is read. pydantic, and so every ADK release that stores JSON, cannot write more than 255
+#: levels, and an event has about ten above the application's own data.
+MAX_DEPTH = 200
+
+_WHITE = b" \t\r\n"
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
+#: Bytes that are not UTF-8, as a store gives them (see `exhume.stores.interface.Cell`).
+_BAD_BYTE = re.compile("[\udc80-\udcff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class NotJson(ExhumeError):
+    """A text that is not JSON, or nests deeper or counts higher than can be read; `offset` in characters if known."""
+
+    exit_code = ExitCode.REFUSED
+
+    def __init__(self, reason: str, offset: int | None = None) -> None:
+        self.reason = reason
+        self.offset = offset
+        super().__init__(f"{reason}." if offset is None else f"{reason} (offset {offset}).")
+
+
+class Parsed(NamedTuple):
+    """A value of plain JSON types, and the conversions that reading it took. Lone surrogates stay in the text."""
+
+    value: Any
+    losses: tuple[Loss, ...] = ()
+
+
+def parse(text: str, place: str = "") -> Parsed:
+    """Reads JSON text.
+
+    NaN and infinities become None (loss `nan-to-null`, with their place). Of a repeated key the last value counts, as
+    ADK's own readers have it (loss `duplicate-key`). Bytes that are not UTF-8 become visible escapes such as `\\xff`
+    (loss `bad-utf8-to-escape`).
+
+    Args:
+        text: JSON text, as a store gives it.
+        place: name of what is read, the beginning of every place in the losses.
+
+    Raises:
+        NotJson: for everything that is not one JSON value of bounded depth.
+    """
+    try:
+        value = orjson.loads(text)
+        source = text.encode()
+        written = orjson.dumps(value)
+    except (ValueError, TypeError):  # orjson's own errors are these
+        return _parse_exactly(text, place)
+    if source != written and source.translate(None, _WHITE) != written.translate(None, b" "):
+        return _parse_exactly(text, place)
+    if source.count(b"[") + source.count(b"{") > MAX_DEPTH:
+        _check_depth(text)
+    return Parsed(value)
+
+
+def _parse_exactly(text: str, place: str) -> Parsed:
+    losses: list[Loss] = []
+    if _BAD_BYTE.search(text):
+        text = _BAD_BYTE.sub(lambda match: f"\\\\x{ord(match.group()) - 0xDC00:02x}", text)
+        losses.append(Loss("bad-utf8-to-escape", place))
+    _check_depth(text)
+    odd_numbers = False
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(items)
+        if len(found) != len(items):
+            seen: set[str] = set()
+            for key, _ in items:
+                if key in seen:
+                    losses.append(Loss("duplicate-key", f"{place}: {key}" if place else key))
+                seen.add(key)
+        return found
+
+    def constant(token: str) -> float:
+        nonlocal odd_numbers
+        odd_numbers = True
+        return math.nan if token == "NaN" else math.inf
+
+    def real(token: str) -> float:
+        nonlocal odd_numbers
+        number = float(token)
+        odd_numbers = odd_numbers or math.isinf(number)
+        return number
+
+    try:
+        value = json.loads(text, object_pairs_hook=pairs, parse_constant=constant, parse_float=real)
+    except json.JSONDecodeError as error:
+        raise NotJson("it is not JSON text", error.pos) from None
+    except ValueError:  # the one other error: an integer with more digits than Python reads
+        raise NotJson("it holds an integer of more than 4300 digits") from None
+    if odd_numbers:
+        value = without_nan(value, place, losses)
+    return Parsed(value, tuple(losses))
+
+
+def _check_depth(text: str) -> None:
+    """Refuses nesting beyond MAX_DEPTH; linear in the length of the text, and without recursion."""
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return
+    depth = 0
+    for match in _BRACKETS.finditer(text):
+        char = match.group()
+        if char in "[{":
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise NotJson(f"it is nested deeper than {MAX_DEPTH} levels", match.start())
+        elif char in "]}":
+            depth -= 1
+
+
+def without_nan(value: Any, place: str, losses: list[Loss]) -> Any:
+    """`value` with None for NaN and infinities, each one noted. Its depth must be bounded."""
+    if isinstance(value, float) and not math.isfinite(value):
+        losses.append(Loss("nan-to-null", place))
+        return None
+    if isinstance(value, dict):
+        return {key: without_nan(item, f"{place}.{key}" if place else key, losses) for key, item in value.items()}
+    if isinstance(value, list):
+        return [without_nan(item, f"{place}[{index}]", losses) for index, item in enumerate(value)]
+    return value
+
+
+def dump(value: Any) -> str:
+    """Compact JSON text of plain JSON data, the same on every run: keys in their order, big integers in full.
+
+    Characters stay as they are; only where there are lone surrogates is the text escaped to ASCII.
+    The caller has made NaN and infinities None.
+
+    Raises:
+        NotJson: for an integer of more digits than Python writes, or nesting beyond what can be written.
+    """
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # an integer beyond 64 bits, or a lone surrogate
+        pass
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        if _SURROGATE.search(text):
+            text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    except (ValueError, RecursionError):
+        raise NotJson("it holds an integer of more than 4300 digits, or nests too deeply to be written") from None
+    return text
