@@ -1,5 +1,97 @@
-"""exhume: understand, migrate and audit session databases of Google's Agent Development Kit."""
+"""exhume: understand, migrate and audit session databases of Google's Agent Development Kit (ADK).
+
+The public API has the verbs of the command line. Each function opens its source read only, closes it again, returns
+data and raises `exhume.errors.ExhumeError`; nothing here prints or exits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from exhume._version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from exhume.audit.engine import AuditOptions
+    from exhume.audit.findings import AuditReport
+    from exhume.migrate.interface import MigrateOptions, MigrationReport, VerifyOptions, VerifyReport
+    from exhume.pickles.scan import ScanReport
+    from exhume.schema.detection import Detection
+
+__all__ = ["__version__", "audit", "detect", "migrate", "scan", "verify"]
+
+# Imports stand inside the functions: `import exhume` costs nothing, and each verb loads only what it needs.
+
+
+def detect(source: str | Path, *, table_prefix: str = "", drift: bool = False) -> Detection:
+    """Which schema a store has, who can have written it, and what contradicts what.
+
+    Args:
+        source: a path or a URL, as ADK accepts it.
+        table_prefix: what stands before the usual names of the tables.
+        drift: compare with the declared layout, too (loads SQLAlchemy and Alembic).
+    """
+    from exhume.schema.detect import detect as detect_store
+    from exhume.stores import open_store
+
+    with closing(open_store(source)) as store:
+        return detect_store(store, table_prefix=table_prefix, drift=drift)
+
+
+def scan(
+    source: str | Path,
+    *,
+    table_prefix: str = "",
+    allow_globals: Sequence[str] = (),
+    extract: Path | None = None,
+    second_opinion: bool = True,
+) -> ScanReport:
+    """What the pickles of a store name, and which values are refused.
+
+    Args:
+        allow_globals: dotted names, or `module.*`, that are decoded inertly besides the reviewed set.
+        extract: folder that takes the raw refused values.
+        second_opinion: ask fickling about refused values, in a child process.
+    """
+    from exhume.pickles.allowed import Allowed
+    from exhume.pickles.scan import scan_store
+    from exhume.schema.detect import detect as detect_store
+    from exhume.stores import open_store
+
+    with closing(open_store(source)) as store:
+        detection = detect_store(store, table_prefix=table_prefix)
+        return scan_store(
+            store, detection, allowed=Allowed(tuple(allow_globals)), extract_dir=extract, second_opinion=second_opinion
+        )
+
+
+def migrate(source: str | Path, destination: str | Path, options: MigrateOptions | None = None) -> MigrationReport:
+    """Moves a store to another layout, verified, all or nothing (or with a quarantine)."""
+    from exhume.migrate.interface import MigrateOptions as Options
+    from exhume.migrate.run import migrate as run
+
+    return run(source, destination, options or Options())
+
+
+def verify(source: str | Path, destination: str | Path, options: VerifyOptions | None = None) -> VerifyReport:
+    """Are two stores the same sessions, event by event?"""
+    from exhume.migrate.interface import VerifyOptions as Options
+    from exhume.migrate.verify import verify as run
+
+    return run(source, destination, options or Options())
+
+
+def audit(source: str | Path, options: AuditOptions | None = None, *, table_prefix: str = "") -> AuditReport:
+    """Reads the event log of a store as an investigator would."""
+    from exhume.audit.engine import AuditOptions as Options
+    from exhume.audit.engine import audit as run
+    from exhume.events.readers import open_reader
+    from exhume.schema.detect import detect as detect_store
+    from exhume.stores import open_store
+
+    chosen = options or Options()
+    with closing(open_store(source)) as store:
+        detection = detect_store(store, table_prefix=table_prefix)
+        return run(open_reader(store, detection, chosen.read), detection, chosen)

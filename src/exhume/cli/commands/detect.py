@@ -1,0 +1,54 @@
+"""`exhume detect`: which schema is this, who wrote it, what contradicts what."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from exhume.cli.options import Output, ReportFormat, Source, TablePrefix
+from exhume.report.formats import Format
+
+
+def command(
+    source: Source,
+    fmt: ReportFormat = Format.TABLE,
+    output: Output = None,
+    require: Annotated[
+        str | None, typer.Option("--require", metavar="VERSION", help="Exit 1 unless the tables are of this schema version.")
+    ] = None,
+    drift: Annotated[bool, typer.Option("--drift", help="Compare with the declared layout (by Alembic).")] = False,
+    sql: Annotated[
+        str | None,
+        typer.Option(
+            "--sql",
+            metavar="RELEASE",
+            help="Print the statements that let this ADK release read a v0 database, and nothing else.",
+        ),
+    ] = None,
+    table_prefix: TablePrefix = "",
+) -> None:
+    """Tell the schema of a database by all its marks, and report marks that disagree."""
+    from contextlib import closing
+
+    from exhume.cli.exits import after_detect
+    from exhume.cli.output import emit
+    from exhume.report.documents import Span
+    from exhume.report.output import write
+    from exhume.report.results import of_detection
+    from exhume.report.wire import now
+    from exhume.schema.detect import detect, meets
+    from exhume.stores import open_store
+
+    started = now()
+    with closing(open_store(source)) as store:
+        detection = detect(store, table_prefix=table_prefix, drift=drift)
+        if sql is not None:
+            from exhume.schema.upgrade_sql import upgrade_sql
+
+            statements = upgrade_sql(store, detection, sql)
+            write((f"{statement};\n" for statement in statements), output=output, stream=sys.stdout)
+            return
+    emit(of_detection(detection, span=Span(started, now())), fmt, output)
+    raise typer.Exit(after_detect(detection, required=None if require is None else meets(detection, require)))

@@ -1,0 +1,59 @@
+"""`exhume migrate`: move a database to another layout, verified, losing and executing nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from exhume.cli.options import AllowGlobal, Output, Quiet, ReportFormat, Source, SourceTimezone, TablePrefix
+from exhume.report.formats import Format
+
+
+def command(
+    source: Source,
+    destination: Annotated[str, typer.Argument(metavar="DESTINATION", help="The file to make; it must not exist.", show_envvar=False)],
+    to: Annotated[str, typer.Option("--to", metavar="LAYOUT", help="Layout of the destination (see `exhume layouts`).")] = "v1",
+    source_timezone: SourceTimezone = "auto",
+    allow_global: AllowGlobal = None,
+    quarantine: Annotated[
+        Path | None,
+        typer.Option(
+            "--quarantine",
+            metavar="FILE",
+            help="Migrate the rest when values are refused; keep every refused row raw in this SQLite file.",
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; write nothing.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was ended before it was complete.")] = False,
+    workdir: Annotated[
+        Path | None, typer.Option("--workdir", metavar="DIR", help="Folder for temporary files between hops.")
+    ] = None,
+    table_prefix: TablePrefix = "",
+    fmt: ReportFormat = Format.TABLE,
+    output: Output = None,
+    quiet: Quiet = False,
+) -> None:
+    """Migrate SOURCE to DESTINATION: all or nothing, or with a quarantine for what is refused."""
+    import exhume
+    from exhume.cli.exits import after_migrate
+    from exhume.cli.output import emit, progress
+    from exhume.events.interface import ReadOptions
+    from exhume.migrate.interface import MigrateOptions
+    from exhume.report.results import of_migration
+
+    with progress("migrate", quiet=quiet) as update:
+        options = MigrateOptions(
+            to=to,
+            read=ReadOptions(timezone=source_timezone, allow_globals=tuple(allow_global or ())),
+            quarantine=quarantine,
+            workdir=workdir,
+            table_prefix=table_prefix,
+            dry_run=dry_run,
+            resume=resume,
+            progress=update,
+        )
+        result = exhume.migrate(source, destination, options)
+    emit(of_migration(result), fmt, output)
+    raise typer.Exit(after_migrate(result))

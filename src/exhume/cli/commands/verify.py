@@ -1,0 +1,35 @@
+"""`exhume verify`: are two databases the same sessions, event by event."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from exhume.cli.options import AllowGlobal, Output, ReportFormat, Source, SourceTimezone, TablePrefix
+from exhume.report.formats import Format
+
+
+def command(
+    source: Source,
+    destination: Annotated[str, typer.Argument(metavar="DESTINATION", help="The database to compare with.", show_envvar=False)],
+    source_timezone: SourceTimezone = "auto",
+    allow_global: AllowGlobal = None,
+    table_prefix: TablePrefix = "",
+    fmt: ReportFormat = Format.TABLE,
+    output: Output = None,
+) -> None:
+    """Compare two databases event by event, whatever their layouts; both are only read."""
+    import exhume
+    from exhume.cli.exits import after_verify
+    from exhume.cli.output import emit
+    from exhume.events.interface import ReadOptions
+    from exhume.migrate.interface import VerifyOptions
+    from exhume.report.results import of_verify
+
+    options = VerifyOptions(
+        read=ReadOptions(timezone=source_timezone, allow_globals=tuple(allow_global or ())), table_prefix=table_prefix
+    )
+    result = exhume.verify(source, destination, options)
+    emit(of_verify(result), fmt, output)
+    raise typer.Exit(after_verify(equal=result.equal))
