@@ -1,0 +1,367 @@
+"""SQLite files as a store: strictly read only, one snapshot, rows in key order, nothing written beside the source."""
+
+from __future__ import annotations
+
+import functools
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from exhume.errors import ExhumeError, NothingToLookAt
+from exhume.redact import printable
+from exhume.stores.interface import Cell, Column, Ordered, StoreInfo, Table
+from exhume.stores.sqlite_file import PrivateFolder, SourceFile
+
+#: Seconds to wait for another process that is writing.
+_BUSY_SECONDS = 2.0
+#: Memory in KiB for pages, and for the sorter before it spills into unlinked temporary files of the system's folder.
+_CACHE_KIB = 16_000
+#: Longest value in bytes that is read. ADK has no such values; a file that claims one is out for memory.
+_LONGEST_VALUE = 256 << 20
+#: Virtual machine steps between two looks at the budget, and the budget itself: a scan takes at most some sixteen
+#: steps for each byte of the file, unless pages are linked so that few of them unfold to endlessly many rows.
+_STEPS_PER_LOOK = 200_000
+_STEPS_AT_LEAST = 4_000_000
+_STEPS_PER_BYTE = 16
+
+_SELECT_ONLY = frozenset(
+    {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_TRANSACTION}
+)
+_TEXT = functools.partial(str, encoding="utf-8", errors="surrogateescape")
+_COLLATION = "exhume_utf8"
+
+
+class SqliteStore:
+    """One SQLite file, opened for reading.
+
+    Only rows of ordinary tables are offered: a view, a virtual table or a column computed at reading time is code of
+    whoever made the file, and is named in `info().notes` instead. Reading never goes through an index: one that is
+    damaged or forged could hide rows.
+
+    Args:
+        path: the database file.
+        name: what reports call it; redacted.
+
+    Raises:
+        NothingToLookAt: missing, no SQLite database, damaged, encrypted, or locked.
+    """
+
+    def __init__(self, path: Path, *, name: str | None = None) -> None:
+        self._name = name or str(path)
+        self._folder: PrivateFolder | None = None
+        self._connection: sqlite3.Connection | None = None
+        self._file = SourceFile(path, name=self._name)
+        try:
+            self._sidecars = self._file.sidecars()
+            self._sha256 = self._file.sha256()
+            self._notes: list[str] = []
+            self._steps_left = 0
+            self._exhausted = False
+            self._collation = "BINARY" if self._file.header.encoding == "utf-8" else _COLLATION
+            self._uri = self._choose_uri()
+            self._connection = self._open_snapshot()
+            self._tables, self._row_names = self._read_schema()
+            self._connection.set_authorizer(_authorize)
+        except BaseException:
+            self.close()
+            raise
+
+    def info(self) -> StoreInfo:
+        return StoreInfo(
+            name=self._name,
+            kind="sqlite",
+            dialect="sqlite",
+            sha256=self._sha256,
+            sidecars=self._sidecars,
+            notes=tuple(self._notes),
+        )
+
+    def tables(self) -> Mapping[str, Table]:
+        return self._tables
+
+    def count(self, table: str) -> int:
+        """Number of rows, counted on the table itself and not on an index of it.
+
+        Raises:
+            NothingToLookAt: the file is damaged there.
+        """
+        # count(*) would be one single step, which no budget can stop
+        statement = f"SELECT count(1) FROM {quoted(self._table(table).name)} NOT INDEXED WHERE 1"
+        for (number,) in self._run(statement):
+            return int(str(number))
+        return 0
+
+    def rows(
+        self,
+        table: str,
+        columns: Sequence[str],
+        *,
+        order_by: Sequence[str] = (),
+        where: Mapping[str, str] | None = None,
+    ) -> Iterator[Ordered]:
+        """As `Store.rows`; one row at a time is in memory, and the sorter holds keys alone.
+
+        Raises:
+            NothingToLookAt: the file is damaged there.
+        """
+        real = self._table(table)
+        name, row_name = quoted(real.name), self._row_names[real.name]
+        wanted = ", ".join(f"t.{quoted(column)}" for column in columns)
+        keys = [f"s.{quoted(column)} COLLATE {self._collation}" for column in order_by]
+        conditions = " AND ".join(f"s.{quoted(column)} COLLATE BINARY = ?" for column in where or {})
+        filtered = f" WHERE {conditions}" if conditions else ""
+        values = tuple((where or {}).values())
+        if row_name is None:  # WITHOUT ROWID: storage order is the order of the primary key, and has no number
+            keys += [f"s.{quoted(column)}" for column in real.primary_key]
+            listed = ", ".join(f"s.{quoted(column)}" for column in columns)
+            ordered = f" ORDER BY {', '.join(keys)}" if keys else ""
+            statement = f"SELECT {listed} FROM {name} AS s NOT INDEXED{filtered}{ordered}"
+            return (Ordered(number, row) for number, row in enumerate(self._run(statement, values), start=1))
+        if keys or filtered:
+            # Wide rows never enter the sorter: it orders row numbers, and rows are looked up one by one. LIMIT -1 keeps
+            # SQLite from moving or dropping the inner ORDER BY, CROSS JOIN keeps the order of the loops.
+            ordered = ", ".join([*keys, f"s.{row_name}"])
+            statement = (
+                f"SELECT t.{row_name}, {wanted} FROM (SELECT s.{row_name} AS r FROM {name} AS s NOT INDEXED{filtered}"
+                f" ORDER BY {ordered} LIMIT -1) AS k CROSS JOIN {name} AS t ON t.{row_name} = k.r"
+            )
+        else:
+            statement = f"SELECT t.{row_name}, {wanted} FROM {name} AS t NOT INDEXED ORDER BY t.{row_name}"
+        return (Ordered(row[0], row[1:]) for row in self._run(statement, values))  # type: ignore[arg-type]
+
+    def check_unchanged(self) -> str | None:
+        return self._file.sha256()
+
+    def connect(self) -> sqlite3.Connection:
+        """A second read-only connection to the same bytes, for a library that wants its own; the caller closes it."""
+        return self._connect(self._uri)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        self._file.close()
+        if self._folder is not None:
+            self._folder.close()
+            self._folder = None
+
+    def __enter__(self) -> SqliteStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _choose_uri(self) -> str:
+        """What to read from: the file in place, or a private copy where SQLite would write beside the file."""
+        sizes = {sidecar.kind: sidecar.size for sidecar in self._sidecars}
+        if sizes.get("wal"):
+            self._notes.append("The write-ahead log beside the file holds commits; both were read from a private copy.")
+            return self._private_copy("wal")
+        header = self._file.header
+        if not sizes.get("journal") and header.pages and self._file.size < header.pages * header.page_size:
+            raise NothingToLookAt(
+                f"{self._name} is cut off: {self._file.size} of {header.pages * header.page_size} bytes are there.",
+                todo="Get the whole file, or try `sqlite3 FILE .recover`.",
+            )
+        # In WAL mode without a log nobody has the file open. SQLite would create a log to read it, unless immutable.
+        return _uri(self._file.path, "mode=ro&immutable=1" if header.wal else "mode=ro")
+
+    def _private_copy(self, kind: str) -> str:
+        self._folder = PrivateFolder()
+        copy = self._file.copy(self._folder.path, (kind,))
+        return _uri(copy, "mode=rw" if kind == "journal" else "mode=ro")
+
+    def _open_snapshot(self) -> sqlite3.Connection:
+        try:
+            return self._begin(self._uri)
+        except sqlite3.Error as error:
+            hot = any(sidecar.kind == "journal" and sidecar.size for sidecar in self._sidecars)
+            if not hot or _primary(error) not in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
+                raise self._explained(error) from error
+        if self._file.has_super_journal():
+            raise NothingToLookAt(
+                f"{self._name} has a hot journal of a transaction over several databases.",
+                todo="Open it once with the program that wrote it, or delete the journal from a copy of both files.",
+            )
+        self._notes.append("A transaction was cut off; it was rolled back in a private copy, and that was read.")
+        self._uri = self._private_copy("journal")
+        try:
+            return self._begin(self._uri)
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+
+    def _begin(self, uri: str) -> sqlite3.Connection:
+        connection = self._connect(uri)
+        try:
+            connection.set_progress_handler(self._look_at_budget, _STEPS_PER_LOOK)
+            self._steps_left += self._budget()
+            connection.execute("BEGIN")
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchall()  # takes the snapshot
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _connect(self, uri: str) -> sqlite3.Connection:
+        connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=_BUSY_SECONDS)
+        try:
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+            connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+            connection.text_factory = _TEXT
+            if self._collation == _COLLATION:
+                connection.create_collation(_COLLATION, _compare)
+            for pragma in (
+                "query_only = ON",
+                "trusted_schema = OFF",
+                "cell_size_check = ON",
+                "mmap_size = 0",
+                "temp_store = FILE",
+                f"cache_size = -{_CACHE_KIB}",
+            ):
+                connection.execute(f"PRAGMA {pragma}")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _read_schema(self) -> tuple[dict[str, Table], dict[str, str | None]]:
+        """All ordinary tables, and for each the name under which its row numbers can be asked for, if it has any."""
+        tables: dict[str, Table] = {}
+        row_names: dict[str, str | None] = {}
+        entries = list(self._run("SELECT type, name, tbl_name, rootpage FROM sqlite_master"))
+        indexes: dict[str, list[str]] = {}
+        for kind, name, owner, _ in entries:
+            if kind == "index" and not str(name).startswith("sqlite_"):
+                indexes.setdefault(str(owner), []).append(str(name))
+        for kind, name, _, page in entries:
+            if not isinstance(name, str) or name.startswith("sqlite_") or kind not in ("table", "view"):
+                continue
+            if kind == "view" or not isinstance(page, int) or page <= 0:
+                what = "view" if kind == "view" else "virtual table"
+                self._notes.append(f"The {what} {printable(name, limit=80)} is not read: it is code, not data.")
+            elif not _speakable(name):
+                self._notes.append(f"The table {printable(name, limit=80)} is not read: its name is not text.")
+            else:
+                columns, key = self._read_columns(name)
+                tables[name] = Table(name, columns, key, tuple(sorted(indexes.get(name, ()))))
+                row_names[name] = self._row_name(tables[name])
+        if triggers := sum(entry[0] == "trigger" for entry in entries):
+            self._notes.append(f"The file holds {triggers} triggers; reading does not run them.")
+        return tables, row_names
+
+    def _read_columns(self, table: str) -> tuple[tuple[Column, ...], tuple[str, ...]]:
+        columns, key = [], []
+        statement = 'SELECT name, type, "notnull", pk, hidden FROM pragma_table_xinfo(?)'
+        for name, declared, not_null, key_place, hidden in self._run(statement, (table,)):
+            if hidden in (0, 3) and _speakable(str(name)):  # 3: computed once, when the row was written
+                columns.append(Column(str(name), str(declared), nullable=not not_null))
+                if isinstance(key_place, int) and key_place:
+                    key.append((key_place, str(name)))
+            else:
+                shown = f"{printable(table, limit=80)}.{printable(name, limit=80)}"
+                self._notes.append(
+                    f"The column {shown} is not read: it is computed when read, or its name is not text."
+                )
+        return tuple(columns), tuple(name for _, name in sorted(key))
+
+    def _row_name(self, table: Table) -> str | None:
+        taken = {column.lower() for column in table.column_names}
+        for alias in ("rowid", "_rowid_", "oid"):
+            if alias not in taken:
+                assert self._connection is not None
+                try:
+                    self._connection.execute(f"SELECT {alias} FROM {quoted(table.name)} LIMIT 0").close()
+                except sqlite3.OperationalError:
+                    return None
+                return alias
+        return None
+
+    def _table(self, name: str) -> Table:
+        try:
+            return self._tables[name]
+        except KeyError:
+            raise NothingToLookAt(f"{self._name} has no table {printable(name, limit=80)}.") from None
+
+    def _run(self, statement: str, values: tuple[str, ...] = ()) -> Iterator[tuple[Cell, ...]]:
+        """Rows of one statement; every error of SQLite comes out as an error for a person."""
+        if self._connection is None:
+            raise NothingToLookAt(f"{self._name} is closed already.")
+        self._steps_left += self._budget()
+        try:
+            cursor = self._connection.execute(statement, values)
+            try:
+                yield from cursor
+            finally:
+                cursor.close()
+        except (sqlite3.Error, MemoryError) as error:
+            raise self._explained(error) from error
+
+    def _budget(self) -> int:
+        return _STEPS_AT_LEAST + _STEPS_PER_BYTE * self._file.size
+
+    def _look_at_budget(self) -> int:
+        self._steps_left -= _STEPS_PER_LOOK
+        self._exhausted = self._steps_left < 0
+        return self._exhausted
+
+    def _explained(self, error: Exception) -> ExhumeError:
+        if isinstance(error, MemoryError):
+            return NothingToLookAt(f"{self._name} needs more memory than there is.", todo="Allow more memory.")
+        code = _primary(error)
+        if code == sqlite3.SQLITE_INTERRUPT and not self._exhausted:
+            raise KeyboardInterrupt from error  # SQLite swallowed it: the signal came while it called our budget
+        what, todo = _REASONS.get(code, ("cannot be read: {error}.", "Check the file with `sqlite3 FILE .schema`."))
+        return NothingToLookAt(f"{self._name} {what.format(error=printable(error, limit=200))}", todo=todo)
+
+
+def quoted(identifier: str) -> str:
+    """An identifier for SQLite, whatever characters it holds."""
+    return '"' + identifier.replace('"', '""') + '"'
+
+
+_DAMAGED = ("is damaged: {error}.", "Get another copy, or try `sqlite3 FILE .recover`.")
+_LOCKED = (
+    "is locked by another process that writes.",
+    "Wait until it is done, or read a copy made by `sqlite3 FILE '.backup COPY'`.",
+)
+_REASONS = {
+    sqlite3.SQLITE_BUSY: _LOCKED,
+    sqlite3.SQLITE_LOCKED: _LOCKED,
+    sqlite3.SQLITE_CORRUPT: _DAMAGED,
+    sqlite3.SQLITE_NOTADB: ("is damaged or encrypted: {error}.", "Decrypt it first, or get another copy."),
+    sqlite3.SQLITE_IOERR: ("cannot be read to the end: {error}.", "Check the disk, or get another copy."),
+    sqlite3.SQLITE_CANTOPEN: ("cannot be opened: {error}.", "Check its permissions, or read a copy."),
+    sqlite3.SQLITE_FULL: ("cannot be sorted: the folder for temporary files is full.", "Set TMPDIR to another folder."),
+    sqlite3.SQLITE_NOMEM: ("needs more memory than there is.", "Allow more memory."),
+    sqlite3.SQLITE_TOOBIG: (f"holds a value of more than {_LONGEST_VALUE} bytes.", "Take that row out of a copy."),
+    sqlite3.SQLITE_INTERRUPT: ("is damaged: it unfolds to more rows than fit into it.", "Get another copy."),
+}
+
+
+def _primary(error: Exception) -> int:
+    code = getattr(error, "sqlite_errorcode", None)
+    return code & 0xFF if isinstance(code, int) else sqlite3.SQLITE_ERROR
+
+
+def _uri(path: Path, query: str) -> str:
+    return f"file:{quote(str(path).encode('utf-8', 'surrogateescape'))}?{query}"
+
+
+def _speakable(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _compare(first: str, second: str) -> int:
+    """Order of UTF-8 bytes, which is that of code points; for databases in UTF-16, whose own binary order differs."""
+    return (first > second) - (first < second)
+
+
+def _authorize(action: int, _first: str | None, second: str | None, _database: str | None, _source: str | None) -> int:
+    """Once the schema is read, nothing but reading rows and counting them is needed, so nothing else is possible."""
+    allowed = action in _SELECT_ONLY and (action != sqlite3.SQLITE_FUNCTION or second == "count")
+    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
