@@ -19,7 +19,6 @@ def of_detection(detection: Detection, *, span: Span, time_zone: TimeZoneReport 
     return Report(
         document=lambda: documents.detection_document(detection, span=span, time_zone=time_zone),
         view=lambda: views.detection_view(detection, span=span, time_zone=time_zone),
-        items="contradictions",
     )
 
 

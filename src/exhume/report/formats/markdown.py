@@ -16,9 +16,9 @@ _LONGEST = 1000
 _MOST_FINDINGS = 200
 _MOODS = {Mood.GOOD: "✅", Mood.LOOK: "⚠️", Mood.BAD: "❌"}
 
-#: Every ASCII punctuation mark may be escaped in CommonMark; these are the ones that mean something in running
-#: text, and those by which GitHub links bare URLs and names.
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|~<>&$=:@'\"^/])")
+#: What means something in running text or at the start of a block, and the marks by which GitHub links bare URLs and
+#: names. CommonMark lets every ASCII punctuation mark be escaped.
+_SPECIAL = re.compile(r"([\\`*_\[\]#.!|~<>&$:@]|^[-+=])")
 
 
 def render(view: View) -> Iterator[str]:

@@ -32,7 +32,7 @@ def render(view: View, look: Look) -> Iterator[str]:
     page = _Page(look)
     page.say(view.verdict, style=_MOODS[view.mood])
     for text in view.todo:
-        page.say(f"-> {_text(text)}", indent=2)
+        page.hang("->", text, indent=2)
     page.say("")
     page.facts((("source", view.source), *view.facts))
     for block in view.blocks:
@@ -52,7 +52,7 @@ def render(view: View, look: Look) -> Iterator[str]:
     if view.notes:
         page.say("")
         for note in view.notes:
-            page.say(f"note: {_text(note)}", style="dim")
+            page.hang("note:", note, style="dim")
     yield page.take()
 
 
@@ -87,6 +87,14 @@ class _Page:
 
         self._console.print(Padding(_rich(text, style), (0, 0, 0, indent)))
 
+    def hang(self, mark: str, text: str, *, style: str = "", indent: int = 0) -> None:
+        """A mark and a text beside it. Lines that wrap stay beside the mark: no text can pose as a line of its own."""
+        from rich.padding import Padding
+
+        grid = _grid(gap=1)
+        grid.add_row(_rich(mark, style), _rich(text, style))
+        self._console.print(Padding(grid, (0, 0, 0, indent)))
+
     def facts(self, facts: tuple[tuple[str, str], ...]) -> None:
         grid = _grid()
         for name, value in facts:
@@ -100,7 +108,7 @@ class _Page:
         self.say(block.title, style="bold")
         if block.columns == ("",):
             for (text,) in block.rows:
-                self.say(f"- {_text(text)}", indent=2)
+                self.hang("-", text, indent=2)
             return
         table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
         for index, column in enumerate(block.columns):
@@ -114,7 +122,7 @@ class _Page:
     def session(self, findings: list[Finding]) -> None:
         """All findings of one session under one heading."""
         self.say("")
-        self.say(place_of(findings[0]), style="bold underline")
+        self.hang("==", place_of(findings[0]), style="bold")
         for finding in findings:
             self._finding(finding)
 
@@ -127,15 +135,17 @@ class _Page:
         if finding.suppressed is not None:
             aside.append(f"suppressed: {finding.suppressed}")
         title = " ".join(dict.fromkeys((finding.rule, finding.name)))
-        line = f"{finding.severity.label.upper():7} {title}" + (f" ({'; '.join(aside)})" if aside else "")
-        self.say(line, style=_STYLES[finding.severity] if counts(finding) else "dim")
+        line = title + (f" ({'; '.join(aside)})" if aside else "")
+        self.hang(
+            f"{finding.severity.label.upper():7}", line, style=_STYLES[finding.severity] if counts(finding) else "dim"
+        )
         self.say(finding.message, indent=8)
         if finding.evidence:
             from rich.padding import Padding
 
             self._console.print(Padding(_timeline(finding.evidence), (0, 0, 0, 8)))
         if finding.todo:
-            self.say(f"-> {_text(finding.todo)}", indent=8)
+            self.hang("->", finding.todo, indent=8)
 
 
 def _timeline(evidence: tuple[Evidence, ...]) -> Table:
@@ -157,10 +167,10 @@ def _timeline(evidence: tuple[Evidence, ...]) -> Table:
     return grid
 
 
-def _grid() -> Table:
+def _grid(*, gap: int = 2) -> Table:
     from rich.table import Table
 
-    return Table.grid(padding=(0, 2, 0, 0))
+    return Table.grid(padding=(0, gap, 0, 0))
 
 
 def _rich(text: str, style: str = "") -> Text:

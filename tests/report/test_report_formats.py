@@ -1,0 +1,192 @@
+"""Each format against golden files, asserted whole; hostile data can neither break nor forge any of them.
+
+`EXHUME_GOLDEN=write pytest tests/report` writes the golden files anew, to be reviewed as a diff.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import unicodedata
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.report import samples
+
+from exhume.audit.findings import AuditReport, AuditSummary, Evidence, Finding, Severity
+from exhume.events.model import EventKey
+from exhume.report import (
+    Format,
+    Look,
+    Report,
+    load_schema,
+    of_audit,
+    of_detection,
+    of_migration,
+    of_verify,
+    render,
+)
+
+GOLDEN = Path(__file__).resolve().parent.parent / "golden"
+SARIF = json.loads((Path(__file__).parent / "sarif-trimmed.json").read_text())
+
+REPORTS: dict[str, Callable[[], Report]] = {
+    "audit": lambda: of_audit(samples.audit()),
+    "audit-clean": lambda: of_audit(samples.clean_audit()),
+    "audit-hostile": lambda: of_audit(samples.hostile_audit()),
+    "detect": lambda: of_detection(samples.detection(), span=samples.SPAN, time_zone=samples.ZONE),
+    "migrate-refused": lambda: of_migration(samples.migration("refused")),
+    "migrate-complete": lambda: of_migration(samples.migration("complete")),
+    "migrate-incomplete": lambda: of_migration(samples.migration("incomplete")),
+    "verify": lambda: of_verify(samples.verification()),
+    "verify-equal": lambda: of_verify(samples.verification(equal=True)),
+}
+
+
+def text_of(report: Report, fmt: Format, look: Look | None = None) -> str:
+    return "".join(render(report, fmt, look=look))
+
+
+def without_rule_pages(text: str) -> str:
+    """SARIF without the rules' documentation, which has tests of its own and changes for its own reasons."""
+    return re.sub(r'(?m)^"tool": .*$', '"tool": {},', text)
+
+
+@pytest.mark.parametrize("fmt", list(Format))
+@pytest.mark.parametrize("name", list(REPORTS))
+def test_golden(name: str, fmt: Format) -> None:
+    text = text_of(REPORTS[name](), fmt)
+    if fmt is Format.SARIF:
+        text = without_rule_pages(text)
+    golden = GOLDEN / f"{name}.{fmt}.txt"
+    if os.environ.get("EXHUME_GOLDEN") == "write":
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", list(REPORTS))
+def test_documents_meet_their_schema(name: str) -> None:
+    document = json.loads(text_of(REPORTS[name](), Format.JSON))
+    schema = load_schema(document["format"].split(".")[1].split("/")[0])
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker()).validate(document)
+
+
+@pytest.mark.parametrize("name", list(REPORTS))
+def test_json_lines_hold_what_the_document_holds(name: str) -> None:
+    report = REPORTS[name]()
+    document = json.loads(text_of(report, Format.JSON))
+    first, *rest = map(json.loads, text_of(report, Format.JSONL).splitlines())
+    assert first.pop("type") == "report"
+    assert [item.pop("type") for item in rest] == [report.items] * len(rest)
+    assert (first | {report.items: rest} if report.items else first) == document
+
+
+@pytest.mark.parametrize("name", list(REPORTS))
+def test_sarif_is_valid(name: str) -> None:
+    log = json.loads(text_of(REPORTS[name](), Format.SARIF))
+    jsonschema.Draft7Validator(SARIF, format_checker=jsonschema.FormatChecker()).validate(log)
+    (run,) = log["runs"]
+    rules = run["tool"]["driver"]["rules"]
+    for result in run["results"]:
+        assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
+
+
+def test_sarif_says_what_a_finding_rests_on() -> None:
+    (run,) = json.loads(text_of(of_audit(samples.audit()), Format.SARIF))["runs"]
+    double = run["results"][0]
+    (flow,) = double["codeFlows"][0]["threadFlows"]
+    assert [step["kinds"] for step in flow["locations"]] == [["request"], ["approval"], ["approval"]]
+    assert flow["locations"][0]["executionTimeUtc"] == "2026-03-02T09:48:01.504208Z"
+    assert double["partialFingerprints"] == {"exhume/v1": "a" * 64}
+    by_rule = {result["ruleId"]: result for result in run["results"]}
+    assert by_rule["EXH406"]["suppressions"][0]["justification"] == "test account, rotated"
+    assert by_rule["EXH104"]["level"] == "note"  # rewound
+
+
+@pytest.mark.parametrize("fmt", [fmt for fmt in Format if fmt is not Format.JUNIT])
+def test_hidden_characters_never_leave_raw(fmt: Format) -> None:
+    text = text_of(of_audit(samples.hostile_audit()), fmt)
+    assert_harmless(text)
+
+
+@pytest.mark.parametrize("color", [False, True])
+def test_a_table_interprets_nothing(color: bool) -> None:
+    text = text_of(of_audit(samples.hostile_audit()), Format.TABLE, Look(width=400, color=color))
+    assert "[bold]m[/bold]" in text
+    assert "\x1b[31mred" not in text  # the colour of the table itself is allowed, the one of the data is not
+    assert ("\x1b[" in text) is color
+
+
+def test_a_text_cannot_pose_as_a_line_of_the_table() -> None:
+    forged = " " * 200 + "ERROR   EXH104 double-execution"
+    report = samples.clean_audit()
+    report.findings.append(
+        Finding("EXH201", forged, Severity.INFO, forged, forged, forged, forged, todo=forged, suppressed=forged)
+    )
+    report.notes.append(forged)
+    text = text_of(of_audit(report), Format.TABLE, Look(width=60))
+    assert text.count("ERROR") >= 5
+    assert not [line for line in text.splitlines() if line.startswith("ERROR")]
+
+
+def test_github_annotations_cannot_be_forged() -> None:
+    text = text_of(of_audit(samples.hostile_audit()), Format.GITHUB)
+    lines = text.splitlines()
+    assert [line.split(" ", 1)[0] for line in lines] == ["::error", "::notice"]
+    assert all(re.match(r"::(error|warning|notice) title=[^:,]*::", line) for line in lines)
+    assert "%0A" not in text.replace("%250A", "")
+
+
+def test_junit_is_xml_whatever_it_holds() -> None:
+    root = ET.fromstring(text_of(of_audit(samples.hostile_audit()), Format.JUNIT))
+    assert {element.tag for element in root.iter()} <= {"testsuites", "testsuite", "testcase", "failure", "skipped"}
+    assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("2", "1", "1")
+
+
+def test_markdown_keeps_html_and_links_as_text() -> None:
+    text = text_of(of_audit(samples.hostile_audit()), Format.MARKDOWN)
+    assert not re.search(
+        r"(?<!\\)[<`|@]", re.sub(r"(?m)^\|.*\|$", lambda row: row[0].strip("| ").replace(" | ", ""), text)
+    )
+    assert "](" not in text.replace("\\](", "")
+
+
+def assert_harmless(text: str) -> None:
+    found = {char for char in text if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")} - {"\n"}
+    # the sign that warns is one character and a variation selector, which is neither of these
+    assert not found, found
+
+
+ANY_TEXT = st.text(alphabet=st.characters(), max_size=60)
+
+
+@given(text=ANY_TEXT, number=st.floats(allow_nan=True, allow_infinity=True))
+def test_any_text_in_any_place_is_rendered(text: str, number: float) -> None:
+    key = EventKey(text, text, text, text)
+    finding = Finding(
+        "EXH201",
+        "orphaned-response",
+        Severity.ERROR,
+        text,
+        text,
+        text,
+        text,
+        event_ids=(text,),
+        evidence=(Evidence("events", key, "event", number, text, text),),
+        todo=text,
+    )
+    report = of_audit(AuditReport(text, "v1", [finding], AuditSummary(), [text], samples.SPAN[0], samples.SPAN[1]))
+    for fmt in Format:
+        shown = text_of(report, fmt, Look(width=80))
+        assert_harmless(shown)
+        if fmt is Format.JUNIT:
+            ET.fromstring(shown)
+        elif fmt in (Format.JSON, Format.SARIF):
+            json.loads(shown)
