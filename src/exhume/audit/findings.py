@@ -45,7 +45,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding. `session_id`, `user_id`, `app_name` are None where it belongs to the whole database (or user or app).
+    """One finding. `session_id`, `user_id`, `app_name` are None where it belongs to the whole database, user or app.
 
     `subject` is what the fingerprint is made of beside rule and session: ids and content that do not depend on the
     order of rows, the path of the source or the time of the run.

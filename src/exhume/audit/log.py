@@ -218,7 +218,10 @@ class SessionLog:
     Attributes:
         entries: in causal order: by corrected time; among equal times calls before responses, then storage order.
         calls, responses: of all entries that are not partial, in that order.
-        acting: the entries whose `actions` hold anything at all, and those with an `isolation_scope`.
+        acting: the entries whose `actions` hold anything at all.
+        scoped: the entries with an `isolation_scope`.
+        listing: the entries with `long_running_tool_ids`.
+        partials: the entries that are partial; their calls and responses count nowhere.
         approvals: requests, decisions and gated calls; None for a session without any trace of a confirmation.
         order_known: False where the order of events cannot be decided; rules that need it stay silent.
         unread: entries of which nothing could be read: what they held, a call or a response, is unknown.
@@ -231,6 +234,9 @@ class SessionLog:
     calls: list[Call] = field(default_factory=list)
     responses: list[Response] = field(default_factory=list)
     acting: list[Entry] = field(default_factory=list)
+    scoped: list[Entry] = field(default_factory=list)
+    listing: list[Entry] = field(default_factory=list)
+    partials: list[Entry] = field(default_factory=list)
     approvals: Approvals | None = None
     order_known: bool = True
     unread: list[Entry] = field(default_factory=list)

@@ -42,11 +42,11 @@ class Rule:
     def __init__(self, context: Context) -> None:
         self.context = context
 
-    def session(self, log: SessionLog) -> Iterable[Finding]:
+    def session(self, log: SessionLog) -> Iterable[Finding]:  # noqa: ARG002 - an interface
         """Findings in one session (or in orphaned events: then `log.session` is None). Sessions come in key order."""
         return ()
 
-    def state_row(self, row: StateRecord) -> Iterable[Finding]:
+    def state_row(self, row: StateRecord) -> Iterable[Finding]:  # noqa: ARG002 - an interface
         """Findings in one row of app_states or user_states; these come before all sessions."""
         return ()
 
@@ -68,7 +68,7 @@ def register(rule: type[Rule]) -> type[Rule]:
 
 def catalogue() -> Iterator[type[Rule]]:
     """All rules in order of id."""
-    import exhume.audit.rules  # noqa: F401, PLC0415 - importing the families registers their rules
+    import exhume.audit.rules  # noqa: F401 - importing the families registers their rules
 
     for ident in sorted(_REGISTRY):
         yield _REGISTRY[ident]

@@ -1,0 +1,343 @@
+"""Tool confirmations of one session: requests, the decisions on them, and what happened to the gated calls.
+
+How ADK writes them (google.adk.flows.llm_flows.functions and request_confirmation, 1.14.0 to 2.13.0): a gated call T is
+answered by a placeholder response whose event's `requested_tool_confirmations` holds T's id; a call C named
+`adk_request_confirmation` presents it; the user answers C; a second response to T holds the result. The order of the
+placeholder and C varies by release.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from exhume.audit.canonical import canonical
+from exhume.audit.findings import Confidence
+from exhume.audit.log import (
+    CONFIRMATION,
+    CREDENTIAL,
+    Approvals,
+    Call,
+    Decision,
+    Entry,
+    GatedCall,
+    Request,
+    Response,
+    SessionLog,
+)
+
+#: What pydantic 2 takes as a boolean besides booleans, in any case (google.adk.tools.tool_confirmation has lax fields).
+_TRUE = frozenset({"1", "on", "t", "true", "y", "yes"})
+_FALSE = frozenset({"0", "off", "f", "false", "n", "no"})
+_KNOWN_KEYS = frozenset({"hint", "confirmed", "payload"})
+
+_REJECTED_BY_ADK = "This tool call is rejected."
+_ABORTED = "Invocation was aborted by client."
+_REFUSED = re.compile(r"reject|\bden(?:y|ied|ies)|declined|refused|cancell?ed|not approved", re.IGNORECASE)
+_NOT_FOUND = re.compile(r"\A\W*(?:tool|function)\b.{0,200}?\bnot found", re.IGNORECASE | re.DOTALL)
+_PLACEHOLDER = re.compile(r"requires? confirmation", re.IGNORECASE)
+#: Longest text that is searched for such words.
+_SEARCHED = 4_000
+
+
+class Reading(NamedTuple):
+    """A decision as ADK 2.13 reads it: `approved` is None when it cannot be read, and then `reason` says why."""
+
+    approved: bool | None
+    payload: Any = None
+    lax: Any = None
+    reason: str = ""
+
+
+def read_decision(body: Any) -> Reading:
+    """Reads the body of a response to `adk_request_confirmation` as ToolConfirmation.from_response_dict (2.13.0) does.
+
+    The body is the object itself, or has exactly one key `response` with a JSON text of it. Unknown keys make it
+    invalid; `{}` is a denial.
+    """
+    if body is None:
+        return Reading(None, reason="it has no body")
+    if not isinstance(body, dict):
+        return Reading(None, reason="it is no object")
+    if len(body) == 1 and "response" in body:
+        text = body["response"]
+        if not isinstance(text, str):
+            return Reading(None, reason="the value of `response` is no JSON text")
+        try:
+            body = json.loads(text)
+        except (ValueError, RecursionError):
+            return Reading(None, reason="the text of `response` is no JSON")
+        if not isinstance(body, dict):
+            return Reading(None, reason="the text of `response` holds no object")
+    unknown = sorted(str(key) for key in body if key not in _KNOWN_KEYS)
+    if unknown:
+        return Reading(None, reason=f"it has unknown keys: {', '.join(unknown[:5])}")
+    if not isinstance(body.get("hint", ""), str):
+        return Reading(None, reason="its hint is no text")
+    payload = body.get("payload")
+    stored = body.get("confirmed", False)
+    approved = lax_boolean(stored)
+    if approved is None:
+        return Reading(None, payload, reason="the value of `confirmed` is no boolean")
+    return Reading(approved, payload, lax=stored if approved and not isinstance(stored, bool) else None)
+
+
+def lax_boolean(value: Any) -> bool | None:
+    """What pydantic 2 makes of a value for a boolean field in lax mode; None where it refuses."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int | float):
+        return bool(value) if value in (0, 1) else None
+    if isinstance(value, str):
+        folded = value.lower()
+        return True if folded in _TRUE else False if folded in _FALSE else None
+    return None
+
+
+def original_call(call: Call) -> dict[str, Any]:
+    """What a confirmation request says that it asks about: `{id, name, args}`; `{}` when it says nothing readable."""
+    if not isinstance(call.args, dict):
+        return {}
+    found = call.args.get("originalFunctionCall", call.args.get("original_function_call"))
+    return found if isinstance(found, dict) else {}
+
+
+def is_sealed(response: Response) -> bool:
+    """Is this the response with which ADK 2.13 closes an open call of an aborted invocation?"""
+    if response.by_user:
+        return False
+    body = response.body
+    if isinstance(body, dict) and body.get("error") == _ABORTED:
+        return True
+    return response.entry.data.get("error_code") == "INVOCATION_ABORTED"
+
+
+def _texts(body: Any) -> Iterable[str]:
+    """The error and status texts of a tool's response."""
+    if isinstance(body, str):
+        yield body[:_SEARCHED]
+    if not isinstance(body, dict):
+        return
+    for key in ("error", "status", "result", "message"):
+        value = body.get(key)
+        for text in value.values() if key == "error" and isinstance(value, dict) and len(value) < 20 else (value,):
+            if isinstance(text, str):
+                yield text[:_SEARCHED]
+
+
+def says_refused(body: Any) -> bool:
+    """Does a response itself say that the call was refused?"""
+    return any(_REFUSED.search(text) for text in _texts(body))
+
+
+def says_unknown_tool(body: Any) -> bool:
+    """Does a response say that the agent does not know the tool (`Tool 'x' not found`)?"""
+    error = body.get("error") if isinstance(body, dict) else None
+    return isinstance(error, str) and _NOT_FOUND.match(error[:_SEARCHED]) is not None
+
+
+def _says_wanted(body: Any) -> bool:
+    error = body.get("error") if isinstance(body, dict) else None
+    return isinstance(error, str) and _PLACEHOLDER.search(error[:_SEARCHED]) is not None
+
+
+def requested_confirmations(entry: Entry) -> dict[str, Any]:
+    """`requested_tool_confirmations` of an event; empty where there are none."""
+    found = entry.actions.get("requested_tool_confirmations")
+    return found if isinstance(found, dict) else {}
+
+
+def waits_for_person(log: SessionLog) -> frozenset[str]:
+    """Ids of calls that may get a second response because a person was asked: for a confirmation or a credential."""
+    found: set[str] = set()
+    for entry in log.acting:
+        for field in ("requested_tool_confirmations", "requested_auth_configs"):
+            keyed = entry.actions.get(field)
+            if isinstance(keyed, dict):
+                found.update(keyed)
+    for call in log.calls:
+        if call.name == CREDENTIAL and isinstance(call.args, dict):
+            ident = call.args.get("functionCallId", call.args.get("function_call_id"))
+            if isinstance(ident, str):
+                found.add(ident)
+        elif call.name == CONFIRMATION:
+            ident = original_call(call).get("id")
+            if isinstance(ident, str):
+                found.add(ident)
+    return frozenset(found)
+
+
+class _Calls:
+    """Looks up the call that a request or a placeholder means."""
+
+    def __init__(self, log: SessionLog) -> None:
+        self.by_id: dict[str, list[Call]] = {}
+        self.without_id: dict[str, list[Call]] = {}
+        for call in log.calls:
+            if call.name == CONFIRMATION:
+                continue
+            if call.id is None:
+                self.without_id.setdefault(call.name, []).append(call)
+            else:
+                self.by_id.setdefault(call.id, []).append(call)
+
+    def meant(self, ident: str, at: Entry) -> list[Call]:
+        """All stored calls under an `adk-` id; of calls under a model's id the newest up to `at`, same branch first."""
+        calls = self.by_id.get(ident, [])
+        if not calls or calls[0].own_id:
+            return calls
+        before = [call for call in calls if call.entry.index <= at.index] or calls[:1]
+        same = [call for call in before if call.entry.branch == at.branch]
+        return (same or before)[-1:]
+
+    def alike(self, name: Any, args: Any, at: Entry) -> list[Call]:
+        """The newest call without id of that name and those arguments up to `at`."""
+        wanted = canonical(args or {})
+        for call in reversed(self.without_id.get(name, ()) if isinstance(name, str) else ()):
+            if call.entry.index <= at.index and canonical(call.args or {}) == wanted:
+                return [call]
+        return []
+
+
+class _Builder:
+    """Builds `Approvals` of one session."""
+
+    def __init__(self, log: SessionLog) -> None:
+        self.log = log
+        self.calls = _Calls(log)
+        self.result = Approvals()
+        self.request_of: dict[int, Request] = {}
+        self.gated_of: dict[int, GatedCall] = {}
+
+    def build(self) -> Approvals:
+        self.find_requests()
+        self.find_placeholders()
+        self.find_answers()
+        for gated in self.result.gated:
+            self.sort_responses(gated)
+        return self.result
+
+    def find_requests(self) -> None:
+        by_id: dict[str, Request] = {}
+        for call in self.log.calls:
+            if call.name != CONFIRMATION:
+                continue
+            request = by_id.get(call.id) if call.id is not None and call.own_id else None
+            if request is None:
+                request = Request([call], original_call(call))
+                self.result.requests.append(request)
+                if call.id is not None:
+                    by_id[call.id] = request
+                self.link(request)
+            else:
+                request.calls.append(call)
+            self.request_of[id(call)] = request
+
+    def link(self, request: Request) -> None:
+        """Finds the call that the request asks about."""
+        ident, at = request.original.get("id"), request.calls[0].entry
+        if isinstance(ident, str) and ident:
+            calls = self.calls.meant(ident, at)
+        else:
+            calls = self.calls.alike(request.original.get("name"), request.original.get("args"), at)
+            request.confidence = Confidence.INFERRED
+        if calls:
+            request.gated = self.gated(calls)
+            request.gated.requests.append(request)
+
+    def gated(self, calls: list[Call]) -> GatedCall:
+        found = self.gated_of.get(id(calls[0]))
+        if found is None:
+            found = GatedCall(list(calls))
+            self.result.gated.append(found)
+            for call in calls:
+                self.gated_of[id(call)] = found
+        return found
+
+    def find_placeholders(self) -> None:
+        for entry in self.log.acting:
+            if entry.partial:
+                continue
+            wanted = requested_confirmations(entry)
+            if not wanted:
+                continue
+            answered = {response.id: response for response in entry.responses if not response.by_user}
+            for ident in wanted:
+                response = answered.get(ident)
+                if response is not None and response.call is not None:
+                    own = self.calls.meant(ident, entry) if response.call.own_id else [response.call]
+                    self.gated(own or [response.call]).placeholders.append(response)
+                else:
+                    calls = self.calls.meant(ident, entry)
+                    if calls:
+                        self.gated(calls)
+
+    def find_answers(self) -> None:
+        for response in self.log.responses:
+            request = self.request_of.get(id(response.call)) if response.call is not None else None
+            if request is None:
+                if response.by_user and response.name == CONFIRMATION and self.is_stray(response):
+                    self.result.strays.append(response)
+            elif not response.by_user:
+                if is_sealed(response):
+                    request.sealed = request.sealed or response
+            elif response.name in (CONFIRMATION, ""):
+                approved, payload, lax, reason = read_decision(response.body)
+                request.decisions.append(Decision(response, request, approved, payload, lax, reason))
+
+    def is_stray(self, response: Response) -> bool:
+        if response.call is not None or response.late_call is not None:
+            return False
+        return response.id is not None or not self.result.requests
+
+    def sort_responses(self, gated: GatedCall) -> None:
+        """Says of each response to a gated call what it is."""
+        placeholders = set(map(id, gated.placeholders))
+        decisions = gated.decisions
+        responses = [response for call in gated.calls for response in call.responses]
+        responses.sort(key=lambda response: response.entry.index)
+        place = 0
+        latest: Decision | None = None
+        for response in responses:
+            index = response.entry.index
+            while place < len(decisions) and decisions[place].index < index:
+                latest = decisions[place] if decisions[place].approved is not None or latest is None else latest
+                place += 1
+            if response.by_user:
+                gated.misdirected.append(response)
+            elif id(response) in placeholders:
+                continue
+            elif is_sealed(response):
+                gated.sealed.append(response)
+            elif says_unknown_tool(response.body):
+                gated.unknown_tool.append(response)
+            elif self.is_lost_placeholder(gated, response, place):
+                gated.placeholders.append(response)
+            elif self.is_refusal(response, latest):
+                gated.refusals.append(response)
+            elif place == 0:
+                gated.early.append(response)
+            else:
+                gated.executions.append(response)
+
+    def is_lost_placeholder(self, gated: GatedCall, response: Response, decided: int) -> bool:
+        """A placeholder whose event lost its actions: known by ADK's fixed text, else presumed of the first response
+        before any decision on a call that has no placeholder at all."""
+        if requested_confirmations(response.entry):
+            return False
+        if _says_wanted(response.body):
+            return True
+        return not gated.placeholders and not gated.early and decided == 0
+
+    def is_refusal(self, response: Response, latest: Decision | None) -> bool:
+        body = response.body
+        if isinstance(body, dict) and body.get("error") == _REJECTED_BY_ADK:
+            return True
+        return not (latest is not None and latest.approved) and says_refused(body)
+
+
+def read_approvals(log: SessionLog) -> Approvals:
+    """Requests, decisions and gated calls of a session whose calls and responses are paired."""
+    return _Builder(log).build()

@@ -1,0 +1,323 @@
+"""Runs the rules over a source, one session at a time, and makes the report.
+
+Memory holds the largest session, what rules keep across sessions (keys and hashes, not events) and the findings.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from exhume.audit.findings import AuditReport, AuditSummary, Finding, Severity
+from exhume.audit.log import SessionLog
+from exhume.audit.pairing import build_log
+from exhume.audit.rule import Context, Rule, catalogue
+from exhume.errors import UsageError
+from exhume.events.interface import Reader
+from exhume.events.model import EventRecord, SessionKey, StateRecord
+from exhume.redact import printable
+from exhume.schema.detection import Detection
+
+#: Findings of one rule in one session that are told one by one; a hostile log could make one for every event.
+MOST_PER_SESSION = 100
+#: Findings in one report. Errors are told beyond it, up to ten times as many.
+MOST_IN_ALL = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class AuditOptions:
+    """What a run of the audit can be told.
+
+    Attributes:
+        select, ignore: ids of rules, or beginnings of ids such as `EXH1`; an empty `select` takes all.
+        window: seconds within which equal actions count as repeated (EXH103).
+        app, user, session: audit only these.
+        since, until: epoch seconds; findings whose evidence lies wholly outside are left out.
+    """
+
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    window: float = 7 * 86400.0
+    app: str | None = None
+    user: str | None = None
+    session: str | None = None
+    since: float | None = None
+    until: float | None = None
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """Findings of a run, kept within bounds."""
+
+    options: AuditOptions
+    findings: list[Finding] = field(default_factory=list)
+    dropped: Counter[str] = field(default_factory=Counter)
+
+    def add(self, found: Iterable[Finding], log: SessionLog | None) -> None:
+        told = 0
+        for finding in found:
+            if not self._in_time(finding):
+                continue
+            told += 1
+            room = MOST_IN_ALL * (10 if finding.severity is Severity.ERROR else 1)
+            if told > MOST_PER_SESSION or len(self.findings) >= room:
+                self.dropped[finding.rule] += 1
+                continue
+            if log is not None and log.rewound and _all_rewound(finding, log):
+                finding = _replace(finding, rewound=True)  # noqa: PLW2901
+            self.findings.append(finding)
+
+    def _in_time(self, finding: Finding) -> bool:
+        since, until = self.options.since, self.options.until
+        if since is None and until is None:
+            return True
+        times = [evidence.time for evidence in finding.evidence if evidence.time is not None]
+        if not times:
+            return True
+        return (since is None or max(times) >= since) and (until is None or min(times) <= until)
+
+
+def audit(reader: Reader, detection: Detection, options: AuditOptions | None = None) -> AuditReport:
+    """Audits one source.
+
+    Args:
+        reader: the source in the event model.
+        detection: what `detect` found out about the source.
+        options: filters, rules, window; None takes the defaults.
+
+    Returns:
+        findings worst session first, worst first within a session; suppressions are applied afterwards, not here.
+
+    Raises:
+        UsageError: `select` or `ignore` names no rule.
+    """
+    options = options or AuditOptions()
+    started = datetime.now(UTC)
+    context = Context(detection, reader.capabilities, reader.time_zone(), options.window)
+    rules = _chosen(context, options)
+    gathered = _Gathered(options)
+    summary = AuditSummary()
+
+    for row in (*_limited(reader.app_states(), options), *_limited(reader.user_states(), options)):
+        summary.unreadable += bool(row.problems)
+        for rule in rules:
+            gathered.add(rule.state_row(row), None)
+
+    storage_ordered = detection.info.dialect not in ("mysql", "mariadb")
+    for key, session, records in sessions_with_events(reader):
+        if not _wanted(key, options):
+            continue
+        summary.sessions += session is not None
+        summary.events += len(records)
+        log = build_log(key, session, records, storage_ordered=storage_ordered)
+        for rule in rules:
+            gathered.add(rule.session(log), log)
+        for record in records:
+            if record.problems and record.refused:
+                summary.unreadable += 1
+    for rule in rules:
+        gathered.add(rule.finish(), None)
+
+    notes = context.notes
+    notes.extend(
+        f"{rule}: {count:,} more findings are counted, not listed." for rule, count in sorted(gathered.dropped.items())
+    )
+    findings = finished(gathered.findings)
+    for finding in findings:
+        count(summary, finding)
+    return AuditReport(
+        source=detection.info.name,
+        layout=detection.layout.value,
+        findings=findings,
+        summary=summary,
+        notes=list(dict.fromkeys(notes)),
+        started_at=_stamp(started),
+        finished_at=_stamp(datetime.now(UTC)),
+    )
+
+
+def _stamp(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def count(summary: AuditSummary, finding: Finding) -> None:
+    """Adds one finding to the counts; a suppressed or rewound one counts only as such."""
+    if finding.suppressed is not None:
+        summary.suppressed += 1
+    elif finding.rewound:
+        summary.rewound += 1
+    elif finding.severity is Severity.ERROR:
+        summary.errors += 1
+    elif finding.severity is Severity.WARNING:
+        summary.warnings += 1
+    else:
+        summary.infos += 1
+
+
+def _chosen(context: Context, options: AuditOptions) -> list[Rule]:
+    """The rules of the run; one that needs what the source cannot hold is left out with a note."""
+    known = list(catalogue())
+    for chosen in (*options.select, *options.ignore):
+        if not any(rule.id.startswith(chosen.upper()) for rule in known):
+            raise UsageError(
+                f"There is no rule {printable(chosen, limit=40)}.",
+                todo="`exhume rules` lists them; `EXH1` means a family.",
+            )
+    rules = []
+    for rule in known:
+        if options.select and not rule.id.startswith(tuple(one.upper() for one in options.select)):
+            continue
+        if options.ignore and rule.id.startswith(tuple(one.upper() for one in options.ignore)):
+            continue
+        lacks = rule.needs - context.capabilities
+        if lacks:
+            context.notes.append(
+                f"{rule.id} {rule.name}: not judged, this source does not hold {', '.join(sorted(lacks))}."
+            )
+            continue
+        rules.append(rule(context))
+    return rules
+
+
+def _wanted(key: SessionKey, options: AuditOptions) -> bool:
+    return (
+        (options.app is None or key.app_name == options.app)
+        and (options.user is None or key.user_id == options.user)
+        and (options.session is None or key.session_id == options.session)
+    )
+
+
+def _limited(rows: Iterable[StateRecord], options: AuditOptions) -> Iterator[StateRecord]:
+    for row in rows:
+        if options.app is not None and row.app_name != options.app:
+            continue
+        if options.user is not None and row.user_id is not None and row.user_id != options.user:
+            continue
+        yield row
+
+
+def sessions_with_events(reader: Reader) -> Iterator[tuple[SessionKey, StateRecord | None, list[EventRecord]]]:
+    """Merges the sessions of a reader with their events, in key order; one session's events are in memory at a time.
+
+    Events without a session come with None in its place, sessions without events with an empty list.
+    """
+    sessions = iter(reader.sessions())
+    session = next(sessions, None)
+    for key, records in _by_session(reader.events()):
+        first = records[0]
+        while session is not None:
+            own = _session_key(session)
+            if own == key or _order(session, own, "id") > _order(first, key, "session_id"):
+                break
+            yield own, session, []
+            session = next(sessions, None)
+        if session is not None and _session_key(session) == key:
+            yield key, session, records
+            session = next(sessions, None)
+        else:
+            yield key, None, records
+    while session is not None:
+        yield _session_key(session), session, []
+        session = next(sessions, None)
+
+
+def _by_session(events: Iterable[EventRecord]) -> Iterator[tuple[SessionKey, list[EventRecord]]]:
+    records: list[EventRecord] = []
+    app = user = session = None
+    for record in events:
+        key = record.key
+        if key.session_id != session or key.user_id != user or key.app_name != app:
+            if records:
+                yield records[0].key.session, records
+            records = []
+            app, user, session, _ = key
+        records.append(record)
+    if records:
+        yield records[0].key.session, records
+
+
+def _session_key(session: StateRecord) -> SessionKey:
+    return SessionKey(session.app_name, session.user_id or "", session.session_id or "")
+
+
+def _order(row: EventRecord | StateRecord, key: SessionKey, id_column: str) -> tuple[tuple[int, Any], ...]:
+    """The place of a row in the store's order: text by its UTF-8 bytes; cells that are no text as SQLite sorts them,
+    nothing first, then numbers, text, bytes."""
+    cells: tuple[Any, ...] = key
+    try:
+        cells = tuple(row.raw[row.columns.index(name)] for name in ("app_name", "user_id", id_column))
+    except (ValueError, IndexError):
+        cells = key
+    return tuple(_rank(cell) for cell in cells)
+
+
+def _rank(cell: Any) -> tuple[int, Any]:
+    if cell is None:
+        return (0, 0)
+    if isinstance(cell, int | float):
+        return (1, cell)
+    if isinstance(cell, bytes):
+        return (3, cell)
+    return (2, str(cell).encode("utf-8", "surrogatepass"))
+
+
+def _all_rewound(finding: Finding, log: SessionLog) -> bool:
+    """Does all of the finding's evidence lie in a range that a rewind took back?"""
+    rewound = {entry.event_id for entry in log.entries if log.rewound[entry.index]}
+    return bool(finding.evidence) and all(evidence.key.event_id in rewound for evidence in finding.evidence)
+
+
+def _replace(finding: Finding, **changes: Any) -> Finding:
+    from dataclasses import replace
+
+    return replace(finding, **changes)
+
+
+def finished(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings with their fingerprints, sorted: sessions with the worst first, worst first within a session."""
+    arranged = sorted(findings, key=_stable)
+    seen: Counter[str] = Counter()
+    marked = []
+    for finding in arranged:
+        mark = fingerprint(finding)
+        seen[mark] += 1
+        if seen[mark] > 1:
+            mark = hashlib.sha256(f"{mark}:{seen[mark]}".encode()).hexdigest()[:32]
+        marked.append(_replace(finding, fingerprint=mark))
+    worst: dict[tuple[str, str, str], tuple[int, ...]] = {}
+    for finding in marked:
+        place = _place(finding)
+        worst[place] = max(worst.get(place, ()), (not finding.rewound, int(finding.severity)))
+    marked.sort(
+        key=lambda finding: (
+            tuple(-rank for rank in worst[_place(finding)]),
+            _place(finding),
+            finding.rewound,
+            -finding.severity,
+            finding.rule,
+        )
+    )
+    return marked
+
+
+def fingerprint(finding: Finding) -> str:
+    """32 hexadecimal digits of sha256 over rule, session and subject; each part is preceded by its length."""
+    digest = hashlib.sha256()
+    for part in (finding.rule, finding.app_name, finding.user_id, finding.session_id, *finding.subject):
+        encoded = b"" if part is None else part.encode("utf-8", "surrogatepass")
+        digest.update(b"-" if part is None else b"%d:" % len(encoded))
+        digest.update(encoded)
+    return digest.hexdigest()[:32]
+
+
+def _place(finding: Finding) -> tuple[str, str, str]:
+    return finding.app_name or "", finding.user_id or "", finding.session_id or ""
+
+
+def _stable(finding: Finding) -> tuple[Any, ...]:
+    first = finding.evidence[0].time if finding.evidence else None
+    return (*_place(finding), finding.rule, finding.subject, first or 0.0, finding.event_ids, finding.message)
