@@ -97,7 +97,8 @@ def audit(reader: Reader, detection: Detection, options: AuditOptions | None = N
     """
     options = options or AuditOptions()
     started = datetime.now(UTC)
-    context = Context(detection, reader.capabilities, reader.time_zone(), options.window)
+    whole = options.user is None and options.session is None
+    context = Context(detection, reader.capabilities, reader.time_zone(), options.window, whole=whole)
     rules = _chosen(context, options)
     gathered = _Gathered(options)
     summary = AuditSummary()

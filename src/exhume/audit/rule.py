@@ -16,13 +16,14 @@ from exhume.schema.detection import Detection
 class Context:
     """What a run knows beside the sessions: the detection, the zone, what the source can hold, options.
 
-    `window` is in seconds (EXH103). `app_states`/`user_states` rows reach rules through `Rule.state_row`.
+    `window` is in seconds (EXH103). `whole` is False where only some users or sessions of an app are read. `app_states`/`user_states` rows reach rules through `Rule.state_row`.
     """
 
     detection: Detection
     capabilities: frozenset[str]
     time_zone: TimeZoneReport
     window: float = 7 * 86400.0
+    whole: bool = True
     notes: list[str] = field(default_factory=list)
 
 
