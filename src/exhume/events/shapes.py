@@ -1,13 +1,336 @@
-"""placeholder"""
+"""ADK's shape of an event: canonical names, nulls left out, bytes in one alphabet, and what does not belong told.
+
+The shapes are data (`model_fields.json`, made from google-adk by `benchmarks/make_model_fields.py`). Application data
+(`state_delta`, `args`, `response`, `payload`, ...) is never looked into: a null there is a value.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import base64
+import binascii
+import re
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+import orjson
+
+from exhume.events.model import Loss
+
+STR, LIST, MODEL, OBJECT, ANY, BYTES, ENUM, BOOL, INT, FLOAT, DICT, SCHEME = range(12)
+_SCALARS = {
+    "str": STR,
+    "object": OBJECT,
+    "any": ANY,
+    "bytes": BYTES,
+    "bool": BOOL,
+    "int": INT,
+    "float": FLOAT,
+    "scheme": SCHEME,
+}
+#: What pydantic's lax mode takes for a boolean, in lower case.
+_TRUE = frozenset({"1", "t", "true", "y", "yes", "on"})
+_FALSE = frozenset({"0", "f", "false", "n", "no", "off"})
+_INTEGER = re.compile(r"\s*[+-]?\d{1,300}(?:\.0+)?\s*", re.ASCII)
+_REAL = re.compile(r"\s*[+-]?(?:\d{1,300}\.?\d{0,300}|\.\d{1,300})(?:[eE][+-]?\d{1,3})?\s*", re.ASCII)
+_URLSAFE = re.compile(r"[A-Za-z0-9_-]*={0,2}", re.ASCII)
+
+#: Where a value is: the place around it and its own key or index. Made for every object, spelt out only for faults.
+Place = tuple[Any, "str | int"] | str
+
+
+class Field(NamedTuple):
+    """A field of a model: its Python name, its kind, and what the kind is about (a `Model`, a `Field`, enum values)."""
+
+    name: str
+    kind: int
+    about: Any = None
+
+
+@dataclass(slots=True, eq=False)
+class Model:
+    """A model of ADK: its fields by every spelling that pydantic takes (Python name and alias)."""
+
+    name: str
+    extra: str
+    fields: dict[str, Field] = field(default_factory=dict)
+    defaults: dict[str, Any] = field(default_factory=dict)
+    required: tuple[str, ...] = ()
+
+
+class Fault(NamedTuple):
+    """A part that ADK 2.13 would refuse: where it is and why. Neither holds the value."""
+
+    place: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Findings:
+    """What a walk found. `lenient`: parts that ADK would refuse are kept as they are, and nothing is told."""
+
+    lenient: bool = False
+    faults: list[Fault] = field(default_factory=list)
+    losses: list[Loss] = field(default_factory=list)
+
+
+def spell(place: Place) -> str:
+    """A place as text, such as `content.parts[0].text`."""
+    steps: list[str | int] = []
+    while not isinstance(place, str):
+        place, step = place
+        steps.append(step)
+    text = place
+    for step in reversed(steps):
+        if isinstance(step, int):
+            text += f"[{step}]"
+        else:
+            text += f".{step}" if text else step
+    return text
+
+
+@cache
+def _document() -> dict[str, Any]:
+    raw = resources.files("exhume.events").joinpath("model_fields.json").read_bytes()
+    document: dict[str, Any] = orjson.loads(raw)
+    return document
+
+
+_MODELS: dict[str, Model] = {}
+
+
+def model(name: str) -> Model:
+    """The model of that name; a programming error when ADK has none."""
+    found = _MODELS.get(name)
+    if found is None:
+        entry = _document()["models"][name]
+        # registered before its fields are read: models may hold themselves
+        found = _MODELS[name] = Model(
+            name, entry["extra"], {}, entry.get("defaults", {}), tuple(entry.get("required", ()))
+        )
+        aliases = entry.get("aliases", {})
+        for field_name, kind in entry["fields"].items():
+            one = _field(field_name, kind)
+            found.fields[aliases.get(field_name) or _camel(field_name)] = one
+            found.fields[field_name] = one
+    return found
+
+
+def known_model(name: str) -> Model | None:
+    """The model of that name, None where no event holds such a one."""
+    return model(name) if name in _document()["models"] else None
+
+
+def _field(name: str, kind: str) -> Field:
+    if kind in _SCALARS:
+        return Field(name, _SCALARS[kind])
+    if kind.startswith("model:"):
+        return Field(name, MODEL, model(kind[6:]))
+    if kind.startswith("enum:"):
+        return Field(name, ENUM, frozenset(_document()["enums"][kind[5:]]))
+    inner = _field("", kind[1:-1])
+    return Field(name, LIST if kind[0] == "[" else DICT, inner)
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(part.title() for part in rest)
+
+
+_REFUSED = object()
+
+
+def shape(value: dict[str, Any], of: Model, place: Place, found: Findings) -> dict[str, Any]:
+    """`value` in the form in which ADK 2.13 stores that model: a new object, nested application data shared.
+
+    What ADK would refuse is left out and told in `found.faults` (kept in a lenient walk). Keys that ADK ignores pass.
+    Depth is bounded by that of the models: only `any` nests, and is not entered.
+    """
+    fields = of.fields
+    out: dict[str, Any] = {}
+    for key, item in value.items():
+        spec = fields.get(key)
+        if spec is None or spec.name in out:
+            if of.extra == "forbid" and not found.lenient:
+                _refuse(found, (place, key), "ADK 2.13 knows no such field here and would refuse the session")
+            elif spec is None:
+                _pass_on(out, key, item, of, place, found)
+            continue
+        if item is None:
+            continue
+        name, kind, about = spec
+        if kind == STR:
+            if type(item) is not str:
+                item = _other(item, spec, (place, key), found)
+        elif kind == OBJECT:
+            if type(item) is not dict:
+                item = _other(item, spec, (place, key), found)
+        elif kind != ANY:
+            item = _entered(item, spec, (place, key), found)
+        if item is not _REFUSED:
+            out[name] = item
+    if of.defaults or of.required:
+        _complete(out, of, place, found)
+    return out
+
+
+def _pass_on(out: dict[str, Any], key: str, item: Any, of: Model, place: Place, found: Findings) -> None:
+    """A key that is no field. Older adk-go writes Go's own spelling, `StateDelta`: read leniently."""
+    if found.lenient and key[:1].isupper() and (key[0].lower() + key[1:]) in of.fields:
+        out.update(shape({key[0].lower() + key[1:]: item}, of, place, Findings(lenient=True)))
+    elif item is not None or of.extra == "ignore":
+        out.setdefault(key, item)
+
+
+def _complete(out: dict[str, Any], of: Model, place: Place, found: Findings) -> None:
+    """Fills in what ADK fills in, and tells what it cannot do without. A lenient walk adds nothing."""
+    if found.lenient:
+        return
+    for name, default in of.defaults.items():
+        if name not in out:
+            out[name] = dict(default) if type(default) is dict else default
+    for name in of.required:
+        if name not in out:
+            _refuse(found, (place, name), "it is missing, and ADK 2.13 refuses the session without it")
+
+
+def _entered(item: Any, spec: Field, place: Place, found: Findings) -> Any:
+    """A value of a kind that has to be looked at."""
+    kind, about = spec.kind, spec.about
+    if kind == MODEL:
+        return shape(item, about, place, found) if type(item) is dict else _other(item, spec, place, found)
+    if kind == LIST:
+        return _list(item, about, place, found) if type(item) is list else _other(item, spec, place, found)
+    if kind == DICT:
+        if type(item) is not dict:
+            return _other(item, spec, place, found)
+        members = {key: _member(one, about, (place, key), found) for key, one in item.items()}
+        return {key: one for key, one in members.items() if one is not _REFUSED}
+    if kind == BYTES:
+        return _base64(item, place, found)
+    if kind == ENUM and type(item) is str:
+        # genai's enums take any case (`CaseInSensitiveEnum`), and keep a name that they do not know
+        return item.upper() if item not in about and item.upper() in about else item
+    if kind == BOOL and type(item) is bool:
+        return item
+    if kind == INT and type(item) is int:
+        return item
+    if kind == FLOAT and type(item) is float:
+        return item
+    if kind == SCHEME:
+        return without_nulls(item) if type(item) is dict else _other(item, spec, place, found)
+    return _other(item, spec, place, found)
+
+
+def _list(items: list[Any], about: Field, place: Place, found: Findings) -> list[Any]:
+    if about.kind == MODEL:
+        inner = about.about
+        shaped = [
+            shape(one, inner, (place, index), found) if type(one) is dict else _member(one, about, (place, index), found)
+            for index, one in enumerate(items)
+        ]
+    else:
+        shaped = [_member(one, about, (place, index), found) for index, one in enumerate(items)]
+    return [one for one in shaped if one is not _REFUSED]
+
+
+def _member(item: Any, spec: Field, place: Place, found: Findings) -> Any:
+    """A member of a list or of an object with free keys; null is none of any kind."""
+    if spec.kind == ANY:
+        return item
+    if item is None:
+        return _other(item, spec, place, found)
+    if spec.kind in (STR, OBJECT):
+        return item if type(item) is (str if spec.kind == STR else dict) else _other(item, spec, place, found)
+    return _entered(item, spec, place, found)
+
+
+def _other(item: Any, spec: Field, place: Place, found: Findings) -> Any:
+    """A value of another type than the field's: what pydantic's lax mode makes of it, else a fault."""
+    if found.lenient:
+        return item
+    made = _lax(item, spec.kind)
+    if made is _REFUSED:
+        _refuse(found, place, f"it is not {_NAMES[spec.kind]}, and ADK 2.13 would refuse the session")
+    return made
+
+
+_NAMES = {
+    **{STR: "a text", LIST: "a list", MODEL: "an object", OBJECT: "an object", BYTES: "base64", ENUM: "a text"},
+    **{BOOL: "a boolean", INT: "a whole number", FLOAT: "a number", DICT: "an object", SCHEME: "an object"},
+}
+
+
+def _lax(item: Any, kind: int) -> Any:
+    """pydantic's lax conversions between JSON types; `_REFUSED` where it has none."""
+    if kind == BOOL:
+        word = str(item).lower() if isinstance(item, (str, int, float)) and item == item else ""
+        if item in (0, 1) and not isinstance(item, str):
+            return bool(item)
+        return True if word in _TRUE else False if word in _FALSE and isinstance(item, str) else _REFUSED
+    if kind == INT:
+        if isinstance(item, bool):
+            return int(item)
+        if isinstance(item, float) and item.is_integer():
+            return int(item)
+        return int(item.strip().partition(".")[0]) if isinstance(item, str) and _INTEGER.fullmatch(item) else _REFUSED
+    if kind == FLOAT:
+        if isinstance(item, (bool, int)) and abs(item) < 1 << 1000:
+            return float(item)
+        return float(item) if isinstance(item, str) and _REAL.fullmatch(item) else _REFUSED
+    return _REFUSED
+
+
+def _base64(item: Any, place: Place, found: Findings) -> Any:
+    """Base64 as ADK writes it: URL-safe alphabet, padded. ADK up to 1.0.0 wrote the standard alphabet."""
+    if type(item) is str:
+        if _URLSAFE.fullmatch(item) and len(item) % 4 == 0 and not item.endswith("==="):
+            return item
+        try:
+            plain = item.rstrip("=").replace("-", "+").replace("_", "/")
+            raw = base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
+            return base64.urlsafe_b64encode(raw).decode()
+        except (binascii.Error, ValueError):
+            pass
+    if found.lenient:
+        return item
+    _refuse(found, place, "it is not base64, and ADK 2.13 would refuse the session")
+    return _REFUSED
+
+
+def without_nulls(value: Any) -> Any:
+    """`value` without members that are null, at every depth; its depth must be bounded."""
+    if isinstance(value, dict):
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [without_nulls(item) for item in value]
+    return value
+
+
+def _refuse(found: Findings, place: Place, reason: str) -> None:
+    text = spell(place)
+    found.faults.append(Fault(text, reason))
+    found.losses.append(Loss("refused-part-dropped", text))
+
+
+# ---------------------------------------------------------------------------------------------- camelCase sources
 
 
 def looks_camel(data: dict[str, Any], text: str) -> bool:
-    return "invocationId" in data
+    """Is an event, or the content or the actions in it, spelt in camelCase? A quick test, wrong only towards yes."""
+    return (
+        "invocationId" in data
+        or '"functionCall"' in text
+        or '"functionResponse"' in text
+        or '"stateDelta"' in text
+        or '"requestedToolConfirmations"' in text
+    )
 
 
 def canonical(data: dict[str, Any]) -> dict[str, Any]:
-    return data
+    """An event in any spelling of its keys (camelCase, Go's own) with ADK's snake_case names.
+
+    Nothing is refused: unknown keys and odd values stay as they are. Application data keeps its keys.
+    """
+    return shape(data, model("Event"), "", Findings(lenient=True))
