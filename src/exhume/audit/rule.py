@@ -16,7 +16,8 @@ from exhume.schema.detection import Detection
 class Context:
     """What a run knows beside the sessions: the detection, the zone, what the source can hold, options.
 
-    `window` is in seconds (EXH103). `whole` is False where only some users or sessions of an app are read. `app_states`/`user_states` rows reach rules through `Rule.state_row`.
+    `window` is in seconds (EXH103). `whole` is False where only some users or sessions of an app are read.
+    `app_states`/`user_states` rows reach rules through `Rule.state_row`.
     """
 
     detection: Detection

@@ -1,0 +1,148 @@
+"""3xx: what an earlier, lossy migration leaves behind (EXH308)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from exhume.audit.findings import Confidence, Evidence, Finding, Severity
+from exhume.audit.log import CONFIRMATION, CREDENTIAL, Call, SessionLog
+from exhume.audit.rule import Context, Rule, register
+from exhume.audit.rules.make import MOST_FINDINGS, of_database, of_session, plural, session_evidence
+from exhume.events.model import Capability
+
+#: Requests for a toolset (1.19.0 on) or a remote agent have made-up targets and no such entry
+#: (google.adk.auth.auth_preprocessor.TOOLSET_AUTH_CREDENTIAL_ID_PREFIX, 2.13.0).
+_NO_ENTRY_PREFIX = "_adk_toolset_auth_"
+#: Sessions with events and state, and no action in the whole file, from which on the file as a whole is told.
+_ENOUGH_SESSIONS = 3
+
+
+@register
+class LostActions(Rule):
+    """EXH308 lost-actions
+
+    ## What it detects
+    Events whose actions are gone. In a session: a request for a confirmation or a credential without the entry in
+    `requested_tool_confirmations` or `requested_auth_configs` that goes with it. In a database: at least three sessions
+    with events have state, and no event of the whole file has any action.
+
+    ## Why it matters
+    Pending approvals disappear, state cannot be derived from the log any more, and rewinds and compactions have no effect.
+    The file looks complete: the same number of events, and every session loads.
+
+    ## Example
+    `adk_request_confirmation` asks about a refund, and the placeholder response of the refund has empty actions.
+
+    ## How ADK behaves
+    `adk migrate session` writes empty actions for every pickle that it refuses, with a line in its log and exit code 0.
+    From PostgreSQL, 1.22.1 to 2.7.0 write empty actions for every event, without a word.
+
+    ## Harmless causes
+    For the database: an application that gives its sessions their state at creation and never writes any afterwards.
+
+    ## What to do
+    Migrate the original file again with exhume; keep it until `exhume verify` says that both are equal.
+    """
+
+    id = "EXH308"
+    name = "lost-actions"
+    severity = Severity.ERROR
+    needs = frozenset({Capability.ACTIONS})
+    todo = "Migrate the original database again and compare both with `exhume verify`."
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._confirmations = Capability.CONFIRMATIONS in context.capabilities
+        self._any_action = False
+        self._with_state = 0
+        self._sample: list[Evidence] = []
+
+    def session(self, log: SessionLog) -> Iterable[Finding]:
+        if not self._any_action:
+            self._count(log)
+        asking = [call for call in log.calls if call.name in (CONFIRMATION, CREDENTIAL)]
+        return self._unkept(log, asking) if asking else ()
+
+    def _count(self, log: SessionLog) -> None:
+        if log.acting or any(entry.record.problems and entry.blind for entry in log.entries):
+            self._any_action = True  # for certain, or not to be decided
+        elif log.entries and log.session is not None and log.session.state:
+            self._with_state += 1
+            if len(self._sample) < _ENOUGH_SESSIONS:
+                self._sample.append(session_evidence(log.key, note="has state, and its events have no action"))
+
+    def _unkept(self, log: SessionLog, asking: list[Call]) -> Iterator[Finding]:
+        if any(entry.record.problems and entry.blind for entry in log.entries):
+            return  # the entry may be in the part that could not be read
+        confirmations = _keys(log, "requested_tool_confirmations")
+        credentials = _keys(log, "requested_auth_configs")
+        told: set[str] = set()
+        for call in asking:
+            if call.name == CONFIRMATION:
+                if not self._confirmations:
+                    continue
+                target, kept, field = _confirmed(call), confirmations, "requested_tool_confirmations"
+            else:
+                target, kept, field = _credited(call), credentials, "requested_auth_configs"
+            if (target in kept if target else kept) or (call.id or target) in told or target.startswith(_NO_ENTRY_PREFIX):
+                continue
+            if call.entry.index == len(log.entries) - 1 and not _answered(log, target):
+                continue  # the log ends between the request and the event that belongs to it
+            told.add(call.id or target)
+            if len(told) > MOST_FINDINGS:
+                return
+            what = "confirmation" if call.name == CONFIRMATION else "credential"
+            yield of_session(
+                self,
+                log,
+                f"A {what} was requested, but no event has the entry in `{field}` that ADK stores with the request.",
+                entries=[call.entry],
+                role="request",
+                call_ids=[ident for ident in (call.id, target) if ident],
+                subject=(field, call.id or target),
+            )
+
+    def finish(self) -> Iterable[Finding]:
+        if self._any_action or self._with_state < _ENOUGH_SESSIONS:
+            return ()
+        message = (
+            f"{plural(self._with_state, 'session')} with events have state, and no event of the whole database has any "
+            "action: an earlier migration has probably emptied them."
+        )
+        evidence = tuple(self._sample)
+        return (of_database(self, message, subject=("no actions",), confidence=Confidence.INFERRED, evidence=evidence),)
+
+
+def _keys(log: SessionLog, field: str) -> set[str]:
+    found: set[str] = set()
+    for entry in log.acting:
+        value = entry.actions.get(field)
+        if isinstance(value, dict):
+            found.update(value)
+    return found
+
+
+def _answered(log: SessionLog, target: str) -> bool:
+    return bool(target) and any(response.id == target for response in log.responses)
+
+
+def _confirmed(call: Call) -> str:
+    """The id of the call that a confirmation request is about."""
+    original = _member(call.args, "originalFunctionCall", "original_function_call")
+    ident = original.get("id") if isinstance(original, dict) else None
+    return ident if isinstance(ident, str) else ""
+
+
+def _credited(call: Call) -> str:
+    """The id of the call that a credential request is about."""
+    ident = _member(call.args, "functionCallId", "function_call_id")
+    return ident if isinstance(ident, str) else ""
+
+
+def _member(args: Any, *names: str) -> Any:
+    if isinstance(args, dict):
+        for name in names:
+            if name in args:
+                return args[name]
+    return None

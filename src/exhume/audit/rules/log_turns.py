@@ -1,0 +1,280 @@
+"""3xx: turns of a session that are repeated, mixed up or never ended (EXH305, EXH311, EXH312)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from exhume.audit.digest import quick_digest
+from exhume.audit.findings import Finding, Severity
+from exhume.audit.log import CONFIRMATION, CREDENTIAL, REQUEST_PREFIX, Call, Entry, SessionLog
+from exhume.audit.rule import Rule, register
+from exhume.audit.rules.make import MOST_FINDINGS, of_session, plural
+
+#: Two events this close in time, in seconds, can be one event stored twice.
+_CLOSE = 1.0
+_OWN_FIELDS = frozenset({"id", "timestamp"})
+
+
+@register
+class RepeatedEvent(Rule):
+    """EXH305 repeated-event
+
+    ## What it detects
+    Two events of a session that are equal in invocation, author, branch, content and actions, within one second; or one
+    event id that occurs twice.
+
+    ## Why it matters
+    A retry stored the same event again. The model reads the request twice, a tool's result counts twice, and a replay of
+    the log does everything twice.
+
+    ## Example
+    A client's retry stores "refund order 7" twice within 20 ms.
+
+    ## How ADK behaves
+    Every event gets a new id when it is made, so storing it again under another id is not noticed. The primary key of
+    the table forbids the same id in one session; exports have no such guard.
+
+    ## Harmless causes
+    An agent that says the same short text twice on purpose. Chunks of a stream and answers to a confirmation are left
+    to EXH302 and EXH101.
+
+    ## What to do
+    Make the writer retry with the same event id; remove the copy before the session is continued.
+    """
+
+    id = "EXH305"
+    name = "repeated-event"
+    severity = Severity.WARNING
+    todo = "Make the writer's retry use the same event id, and remove the copy."
+
+    def session(self, log: SessionLog) -> Iterable[Finding]:
+        if len(log.entries) < 2:
+            return ()
+        found: list[tuple[Entry, Entry, str]] = []
+        latest: dict[tuple[str, str], Entry] = {}
+        groups: dict[tuple[str, str], dict[bytes, Entry]] = {}
+        idents: set[str] = set()
+        for entry in log.entries:
+            ident = entry.record.key.event_id
+            if ident in idents:
+                first = next(other for other in log.entries if other.record.key.event_id == ident)
+                found.append((first, entry, "have the same id"))
+                if len(found) >= MOST_FINDINGS:
+                    break
+                continue
+            idents.add(ident)
+            who = (entry.invocation_id, entry.author)
+            before = latest.get(who)
+            latest[who] = entry
+            time = entry.time
+            if before is None or time is None or before.time is None or time - before.time > _CLOSE:
+                groups.pop(who, None)
+                continue
+            # Only events this close to the one before them are looked at, each of them once.
+            group = groups.get(who)
+            if group is None:
+                group = groups[who] = {}
+                if _comparable(before):
+                    group[_fingerprint(before)] = before
+            if not _comparable(entry):
+                continue
+            print_ = _fingerprint(entry)
+            twin = group.get(print_)
+            group[print_] = entry
+            if twin is not None and twin.time is not None and time - twin.time <= _CLOSE:
+                found.append((twin, entry, f"are equal and {time - twin.time:.3f} s apart"))
+                if len(found) >= MOST_FINDINGS:
+                    break
+        return [
+            of_session(self, log, f"Two events {how}.", entries=[first, second], subject=_ids(first, second))
+            for first, second, how in found
+        ]
+
+
+def _ids(*entries: Entry) -> list[str]:
+    return sorted(entry.event_id for entry in entries)
+
+
+def _comparable(entry: Entry) -> bool:
+    """Can this event be a copy? Not a chunk, not a row that was not read whole, not an answer to a confirmation."""
+    return not (
+        entry.partial
+        or entry.blind
+        or (entry.author == "user" and any(response.name == CONFIRMATION for response in entry.responses))
+    )
+
+
+def _fingerprint(entry: Entry) -> bytes:
+    data = entry.data
+    content = data.get("content")
+    actions = {name: value for name, value in entry.actions.items() if value}
+    if not content and not actions:  # what such an event says stands in its other fields
+        return quick_digest({name: value for name, value in data.items() if name not in _OWN_FIELDS})
+    return quick_digest([data.get("branch") or "", content, actions])
+
+
+@register
+class InterleavedInvocations(Rule):
+    """EXH311 interleaved-invocations
+
+    ## What it detects
+    Events of two invocations alternate: one invocation goes on after events of another one.
+
+    ## Why it matters
+    Two workers wrote one session at the same time. Each built its requests from a history that the other was changing:
+    both may have acted on the same request.
+
+    ## Example
+    A1 B1 A2 B2: two users' messages are answered at once, each with calls of its own.
+
+    ## How ADK behaves
+    Nothing locks a session against a second worker; since 1.24.0 a stale session is loaded again instead of refused.
+
+    ## Harmless causes
+    None of these are reported: an invocation that goes on with a user's answer to one of its calls (2.x), responses
+    that older releases stored under an invocation of their own, compaction, responses with which 2.13 closes an abort.
+
+    ## What to do
+    Let one worker at a time write a session; look for double work among the tools called by both.
+    """
+
+    id = "EXH311"
+    name = "interleaved-invocations"
+    severity = Severity.WARNING
+    todo = "Let one worker at a time write a session, and look for work done twice."
+
+    def session(self, log: SessionLog) -> Iterable[Finding]:
+        if not log.order_known or not _returns(log, frozenset()):
+            return ()
+        returns = _returns(log, _only_answers(log))
+        if not returns:
+            return ()
+        entries = list(dict.fromkeys(entry for pair in returns for entry in pair))
+        invocations = {entry.invocation_id for entry in entries}
+        message = (
+            f"Events of {plural(len(invocations), 'invocation')} alternate ({plural(len(returns), 'return')}): "
+            "two workers wrote this session at the same time."
+        )
+        return (of_session(self, log, message, entries=entries, subject=sorted(invocations)),)
+
+
+def _returns(log: SessionLog, ignored: frozenset[str]) -> list[tuple[Entry, Entry]]:
+    """Where an invocation goes on after events of another: the last of those, and the first that goes on."""
+    returns: list[tuple[Entry, Entry]] = []
+    seen: set[str] = set()
+    current = ""
+    before: Entry | None = None
+    for entry in log.entries:
+        invocation = entry.invocation_id
+        if invocation == current:
+            before = entry
+            continue
+        if not invocation or invocation in ignored or _of_adk(entry):
+            continue
+        if invocation in seen:
+            if before is not None and entry.time != before.time and not _is_resumed(entry):
+                returns.append((before, entry))
+        else:
+            seen.add(invocation)
+        current = invocation
+        before = entry
+    return returns
+
+
+def _of_adk(entry: Entry) -> bool:
+    """Did ADK put this event in beside the turns: a compaction, or the seal of an aborted invocation?"""
+    return bool(entry.actions.get("compaction")) or entry.data.get("error_code") == "INVOCATION_ABORTED"
+
+
+def _is_resumed(entry: Entry) -> bool:
+    """Does an invocation go on here because a user answered one of its calls?"""
+    return entry.author == "user" and any(
+        response.call is not None and response.call.entry.invocation_id == entry.invocation_id
+        for response in entry.responses
+    )
+
+
+def _only_answers(log: SessionLog) -> frozenset[str]:
+    """Invocations that consist of responses to calls of others: up to 1.11.0 merged parallel responses got a new one."""
+    others: set[str] = set()
+    seen: set[str] = set()
+    for entry in log.entries:
+        seen.add(entry.invocation_id)
+        answers = entry.responses and all(
+            response.call is not None and response.call.entry.invocation_id != entry.invocation_id
+            for response in entry.responses
+        )
+        if not answers or entry.author == "user":
+            others.add(entry.invocation_id)
+    return frozenset(seen - others)
+
+
+@register
+class UnfinishedInvocation(Rule):
+    """EXH312 unfinished-invocation
+
+    ## What it detects
+    An invocation that did not end: it waits for a person, or it stopped in a tool, or nobody answered the user.
+
+    ## Why it matters
+    It tells what is left to do after an incident: which approvals are still wanted, and in which tool a worker died, so
+    that the tool may have run without a trace in the log.
+
+    ## Example
+    The last event is the call of `check_balance`; no response follows.
+
+    ## How ADK behaves
+    A resumable app goes on where it stopped; all others begin a new invocation and leave the call open.
+
+    ## Harmless causes
+    The conversation is still running, or waits for a person as it should.
+
+    ## What to do
+    Answer what is waiting; for a tool that died, find out at the other system whether it ran.
+    """
+
+    id = "EXH312"
+    name = "unfinished-invocation"
+    severity = Severity.INFO
+    todo = "Answer what is waiting; ask the system behind the tool whether it ran."
+
+    def session(self, log: SessionLog) -> Iterable[Finding]:
+        found: list[Finding] = []
+        told: set[str] = set()
+        for call in log.calls:
+            if not call.responses and not call.early and call.entry.invocation_id not in told:
+                told.add(call.entry.invocation_id)
+                if len(found) < MOST_FINDINGS:
+                    found.append(self._open(log, call))
+        waiting: dict[str, Entry] = {}
+        for entry in log.entries:
+            if entry.author == "user":
+                waiting[entry.invocation_id] = entry
+            elif waiting:
+                waiting.pop(entry.invocation_id, None)
+        for invocation, entry in waiting.items():
+            if invocation not in told and entry.data.get("content") and len(found) < MOST_FINDINGS:
+                message = "Nobody answered the user's message."
+                found.append(of_session(self, log, message, entries=[entry], subject=(invocation, "unanswered")))
+        return found
+
+    def _open(self, log: SessionLog, call: Call) -> Finding:
+        if call.name == CONFIRMATION:
+            message = "An invocation waits for a person: a confirmation is wanted."
+        elif call.name == CREDENTIAL:
+            message = "An invocation waits for a person: a credential is wanted."
+        elif call.name.startswith(REQUEST_PREFIX):
+            message = f"An invocation waits for a person: {call.name!r} has no answer."
+        elif call.long_running:
+            message = f"An invocation waits for the long-running tool {call.name!r}."
+        else:
+            message = f"An invocation ended in the tool {call.name!r}: its call has no response."
+        return of_session(
+            self,
+            log,
+            message,
+            entries=[call.entry],
+            role="call",
+            call_ids=[call.id] if call.id else (),
+            subject=(call.entry.invocation_id, call.id or call.name),
+        )
