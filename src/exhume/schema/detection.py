@@ -48,6 +48,7 @@ class Detection:
         tables: logical name ("sessions", "events", "app_states", "user_states", "metadata") -> the real table.
         counts: real table name -> number of rows, all tables of the store.
         drift: differences to the declared layout, one sentence each; empty also when not asked for.
+        shape: where `layout` is `empty`, the layout that the tables would have with rows in them.
     """
 
     info: StoreInfo
@@ -61,6 +62,7 @@ class Detection:
     counts: Mapping[str, int] = field(default_factory=dict)
     drift: tuple[str, ...] = ()
     drift_checked: bool = False
+    shape: Layout | None = None
 
     @property
     def latest(self) -> bool:
