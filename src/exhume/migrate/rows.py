@@ -1,0 +1,200 @@
+"""Rows of the JSON layouts, made of the event model: what all steps that go through a reader share."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from exhume.events.interface import Reader, ReadOptions
+from exhume.events.json_text import NotJson, dump
+from exhume.events.model import EventKey, EventRecord, Loss, Problem, StateRecord, TimeZoneReport
+from exhume.events.readers import open_reader
+from exhume.migrate.interface import Hop, StepOutput
+from exhume.schema.detection import Detection
+from exhume.stores.interface import Cell, Row, Store
+
+#: How SQLAlchemy spells a naive time in SQLite, and the only spelling that every ADK release reads.
+_ADK_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?\Z", re.ASCII)
+#: Stands for a time of a state row that cannot be read, in a run that keeps the original in quarantine.
+_EPOCH = 0.0
+
+#: Spells an epoch time for the target; raises ValueError, OverflowError or OSError where it has no spelling.
+Clock = Callable[[float], Cell]
+
+
+def naive_utc(seconds: float) -> str:
+    """Naive UTC with six digits, as google-adk 2.13.0 stores it in SQLite (`sessions/schemas/shared.py`).
+
+    Raises:
+        ValueError, OverflowError, OSError: outside of the years 1 to 9999.
+    """
+    return datetime.fromtimestamp(seconds, UTC).isoformat(" ", "microseconds")[:26]
+
+
+class ReaderHop:
+    """One step at work: every record of a reader becomes a row.
+
+    Args:
+        reader: of the source.
+        clock: spells times for the target.
+        keep_time_text: carry a session's time over unchanged where the target can hold its spelling.
+        self_contained: the target reads id, invocation and time from `event_data` alone, by a strict JSON parser
+            (SqliteSessionService).
+    """
+
+    def __init__(self, reader: Reader, *, clock: Clock, keep_time_text: bool, self_contained: bool) -> None:
+        self.reader = reader
+        self._clock = clock
+        self._keep_time_text = keep_time_text
+        self._self_contained = self_contained
+
+    def rows(self) -> Iterator[StepOutput]:
+        for record in self.reader.app_states():
+            yield self._state("app_states", record)
+        for record in self.reader.user_states():
+            yield self._state("user_states", record)
+        for record in self.reader.sessions():
+            yield self._state("sessions", record)
+        yield from self.events()
+
+    def time_zone(self) -> TimeZoneReport:
+        return self.reader.time_zone()
+
+    def notes(self) -> Sequence[str]:
+        return ()
+
+    def events(self) -> Iterator[StepOutput]:
+        """The rows of `events`."""
+        clock, self_contained = self._clock, self._self_contained
+        for record in self.reader.events():
+            key, problems, losses = record.key, record.problems, record.losses
+            row: Row | None = None
+            time, data = record.time, record.data
+            if not key.event_id:
+                problems = _with(problems, record, "id", "the event has no id")
+            elif time is None:
+                problems = _with(problems, record, "timestamp", "the event's time cannot be read")
+            elif data is None:
+                problems = _with(problems, record, "event_data", "nothing can be made of the event")
+            else:
+                if self_contained:
+                    data, losses = _made_self_contained(record, data)
+                try:
+                    invocation = record.invocation_id or ""
+                    row = (key[3], key[0], key[1], key[2], invocation, clock(time), dump(data))
+                except NotJson as error:
+                    problems = _with(problems, record, "event_data", error.what)
+                except (ValueError, OverflowError, OSError):
+                    problems = _with(
+                        problems, record, "timestamp", "the event's time is outside of the years 1 to 9999"
+                    )
+            yield StepOutput("events", row, key, record, losses, problems)
+
+    def _state(self, table: str, record: StateRecord) -> StepOutput:
+        key = EventKey(record.app_name, record.user_id or "", record.session_id or "", "")
+        problems: list[Problem] = list(record.problems)
+        losses: list[Loss] = []
+        text = record.state_text if record.state is not None else None
+        if text is None:
+            text = "{}"
+            if not any(problem.fatal for problem in problems):
+                problems.append(_problem(record, "state", "the state cannot be read"))
+        elif not _is_utf8(text):
+            text = dump(record.state)
+            losses.append(Loss("bad-utf8-to-escape", "state"))
+        times: list[Cell] = []
+        wanted = ("create_time", "update_time") if table == "sessions" else ("update_time",)
+        for column in wanted:
+            known = record.create_time if column == "create_time" else record.update_time
+            if known is None:
+                problems.append(_problem(record, column, f"the {column} cannot be read"))
+                other = record.update_time if column == "create_time" else record.create_time
+                known = other if other is not None else _EPOCH
+                times.append(self._clock(known))
+            else:
+                times.append(self._time(record, column, known, problems))
+        names = [part for part in (record.app_name, record.user_id, record.session_id) if part is not None]
+        return StepOutput(table, (*names, text, *times), key, record, tuple(losses), tuple(problems))
+
+    def _time(self, record: StateRecord, column: str, seconds: float, problems: list[Problem]) -> Cell:
+        if self._keep_time_text and column in record.columns:
+            cell = record.raw[record.columns.index(column)]
+            if isinstance(cell, str) and _ADK_TIME.match(cell):
+                return cell
+        try:
+            return self._clock(seconds)
+        except (ValueError, OverflowError, OSError):
+            problems.append(_problem(record, column, f"the {column} is outside of the years 1 to 9999"))
+            return self._clock(_EPOCH)
+
+
+def _made_self_contained(record: EventRecord, data: dict[str, Any]) -> tuple[dict[str, Any], tuple[Loss, ...]]:
+    """`event_data` that stands alone: id, invocation and time inside, and no lone surrogate, which pydantic's parser refuses."""
+    key = record.key
+    invocation = record.invocation_id or ""
+    if (
+        data.get("id") != key.event_id
+        or data.get("invocation_id") != invocation
+        or data.get("timestamp") != record.time
+    ):
+        data = {**data, "id": key.event_id, "invocation_id": invocation, "timestamp": record.time}
+    losses = list(record.losses)
+    if record.text is None or "\\u" in record.text:
+        data = {name: _without_surrogates(value, name, losses) for name, value in data.items()}
+    return data, tuple(losses)
+
+
+def _without_surrogates(value: Any, place: str, losses: list[Loss]) -> Any:
+    """`value` with visible escapes for lone surrogates, each text noted. Its depth is bounded by the reader."""
+    if isinstance(value, str):
+        if _is_utf8(value):
+            return value
+        losses.append(Loss("surrogate-to-escape", place))
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {
+            _without_surrogates(key, f"{place} (key)", losses): _without_surrogates(item, f"{place}.{key}", losses)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [_without_surrogates(item, f"{place}[{index}]", losses) for index, item in enumerate(value)]
+    return value
+
+
+def _is_utf8(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _with(problems: tuple[Problem, ...], record: EventRecord, column: str, reason: str) -> tuple[Problem, ...]:
+    """The problems, with one more unless a fatal one of that column is there already."""
+    if any(one.fatal and one.column == column for one in problems):
+        return problems
+    return (*problems, _problem(record, column, reason))
+
+
+def _problem(record: EventRecord | StateRecord, column: str, reason: str) -> Problem:
+    cell = record.raw[record.columns.index(column)] if column in record.columns else None
+    if isinstance(cell, str):
+        cell = cell.encode("utf-8", "surrogateescape")
+    elif not isinstance(cell, bytes):
+        cell = b"" if cell is None else str(cell).encode()
+    return Problem(rule="EXH307", column=column, reason=reason, sha256=hashlib.sha256(cell).hexdigest())
+
+
+def to_v1(store: Store, detection: Detection, options: ReadOptions) -> Hop:
+    """Begins a hop from any layout with a reader to v1: naive UTC times, session times unchanged where v1 spells them so."""
+    return ReaderHop(open_reader(store, detection, options), clock=naive_utc, keep_time_text=True, self_contained=False)
+
+
+def to_sqlite_service(store: Store, detection: Detection, options: ReadOptions) -> Hop:
+    """Begins a hop from any layout with a reader to that of SqliteSessionService: epoch times, self-contained events."""
+    return ReaderHop(open_reader(store, detection, options), clock=float, keep_time_text=False, self_contained=True)
