@@ -23,7 +23,7 @@ def quick_digest(value: Any) -> bytes:
 
 
 def digest(value: Any) -> bytes:
-    """Hash of a value by what JSON can hold of it: key order is ignored, `1` equals `1.0`, NaN and infinities are null."""
+    """Hash of a value by what JSON can hold: key order is ignored, `1` equals `1.0`, NaN and infinities are null."""
     return blake2b(_dump(_plain(value, 0)), digest_size=16).digest()
 
 

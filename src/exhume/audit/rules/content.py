@@ -207,7 +207,7 @@ _SECRET_NAMES = frozenset(
     }
 )
 #: Beginnings and ends that such names have in a text in lower case; a text without any holds none of them.
-_TRACES = ("secret", "token\"", "token\\\"", "apikey", "api_key", "api-key", "password", "authorization", "private")
+_TRACES = ("secret", 'token"', 'token\\"', "apikey", "api_key", "api-key", "password", "authorization", "private")
 #: Values under secret names that are no secrets: names of types, masks and references to where the secret is kept.
 _NO_SECRET = re.compile(
     r"(?:apiKey|oauth2|http|bearer|basic|string|none|null|true|false|unset|redacted|masked|hidden|removed)?\Z"
@@ -216,6 +216,7 @@ _NO_SECRET = re.compile(
 )
 #: What is walked of one value; a hostile one may hold millions.
 _MOST_STEPS = 50_000
+_PREFIXES = ("user:", "app:", "temp:")
 _DEEPEST_TEXT = 3
 
 
@@ -249,9 +250,10 @@ def secret_places(value: Any) -> list[str]:
 
 
 def _is_secret(name: str, parent: str, value: Any) -> bool:
+    if name.startswith(_PREFIXES):
+        name = name.partition(":")[2]
     if name not in _SECRET_NAMES and not (name == "token" and parent == "credentials"):
-        if not (name.startswith(("user:", "app:", "temp:")) and name.split(":", 1)[1] in _SECRET_NAMES):
-            return False
+        return False
     return isinstance(value, str) and not _NO_SECRET.match(value.strip())
 
 
@@ -276,8 +278,8 @@ class CredentialMaterial(Rule):
     `actions.requested_auth_configs.<id>.raw_auth_credential.oauth2.client_secret` in the request for a credential.
 
     ## How ADK behaves
-    Up to 1.21.0 and later the request for a credential holds the whole auth config, client secret included; 2.13.0 leaves
-    the secret out of the request, but stores what the user answers.
+    Up to 1.21.0 and later the request for a credential holds the whole auth config, client secret included; 2.13.0
+    leaves the secret out of the request, but stores what the user answers.
 
     ## Harmless causes
     Test values; a tool whose parameter merely has such a name.
@@ -325,7 +327,8 @@ class CredentialMaterial(Rule):
         if not places:
             return ()
         whose = "the state of the app" if row.user_id is None else "the state of the user"
-        return (of_state_row(self, row, f"Credentials are stored in {whose} ({_places(places)}).", subject=places[:50]),)
+        message = f"Credentials are stored in {whose} ({_places(places)})."
+        return (of_state_row(self, row, message, subject=places[:50]),)
 
 
 def _places(places: list[str]) -> str:
@@ -339,17 +342,18 @@ def _secrets_of_state(row: StateRecord) -> list[str]:
     return secret_places(row.state)
 
 
-_BYTE_TRACES = tuple(trace.encode() for trace in ("secret", "token", "apikey", "api_key", "password", "authorization", "private"))
+#: The same in the bytes of a pickle, where no quotation marks stand after a name.
+_BYTE_TRACES = (b"secret", b"token", b"apikey", b"api_key", b"api-key", b"password", b"authorization", b"private")
 
 
 def _traces_in_row(record: EventRecord) -> bool:
     """The same quick look at the cells of a v0 row, pickles included."""
     for cell in record.raw:
-        if cell.__class__ is str:
-            if len(cell) > 12 and may_hold_secret(cell):  # type: ignore[arg-type]
+        if isinstance(cell, str):
+            if len(cell) > 12 and may_hold_secret(cell):
                 return True
-        elif cell.__class__ is bytes:
-            lower = cell.lower()  # type: ignore[union-attr]
-            if any(trace in lower for trace in _BYTE_TRACES):  # type: ignore[operator]
+        elif isinstance(cell, bytes):
+            lower = cell.lower()
+            if any(trace in lower for trace in _BYTE_TRACES):
                 return True
     return False

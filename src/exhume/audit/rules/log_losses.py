@@ -24,19 +24,19 @@ class LostActions(Rule):
 
     ## What it detects
     Events whose actions are gone. In a session: a request for a confirmation or a credential without the entry in
-    `requested_tool_confirmations` or `requested_auth_configs` that goes with it. In a database: at least three sessions
-    with events have state, and no event of the whole file has any action.
+    `requested_tool_confirmations` or `requested_auth_configs` that goes with it. In a database: at least three
+    sessions with events have state, and no event of the whole file has any action.
 
     ## Why it matters
-    Pending approvals disappear, state cannot be derived from the log any more, and rewinds and compactions have no effect.
-    The file looks complete: the same number of events, and every session loads.
+    Pending approvals disappear, state cannot be derived from the log any more, and rewinds and compactions have no
+    effect. The file looks complete: the same number of events, and every session loads.
 
     ## Example
     `adk_request_confirmation` asks about a refund, and the placeholder response of the refund has empty actions.
 
     ## How ADK behaves
-    `adk migrate session` writes empty actions for every pickle that it refuses, with a line in its log and exit code 0.
-    From PostgreSQL, 1.22.1 to 2.7.0 write empty actions for every event, without a word.
+    `adk migrate session` writes empty actions for every pickle that it refuses, with a line in its log and exit code
+    0. From PostgreSQL, 1.22.1 to 2.7.0 write empty actions for every event, without a word.
 
     ## Harmless causes
     For the database: an application that gives its sessions their state at creation and never writes any afterwards.
@@ -85,7 +85,11 @@ class LostActions(Rule):
                 target, kept, field = _confirmed(call), confirmations, "requested_tool_confirmations"
             else:
                 target, kept, field = _credited(call), credentials, "requested_auth_configs"
-            if (target in kept if target else kept) or (call.id or target) in told or target.startswith(_NO_ENTRY_PREFIX):
+            if (
+                (target in kept if target else kept)
+                or target.startswith(_NO_ENTRY_PREFIX)
+                or (call.id or target) in told
+            ):
                 continue
             if call.entry.index == len(log.entries) - 1 and not _answered(log, target):
                 continue  # the log ends between the request and the event that belongs to it

@@ -31,14 +31,16 @@ class OrphanedEvents(Rule):
     Session `case-7` was deleted and created again; its old approvals are part of the new conversation.
 
     ## How ADK behaves
-    Up to 1.11.0 `delete_session` left the events behind on SQLite. A session created again under the same id then shows
-    them (google.adk.sessions.database_session_service). From 1.14.1 on they are deleted with the session.
+    Up to 1.11.0 `delete_session` left the events behind on SQLite. A session created again under the same id then
+    shows them (google.adk.sessions.database_session_service). From 1.14.1 on they are deleted with the session.
 
     ## Harmless causes
-    Events that an application appended with timestamps of its own (an imported history), a server whose clock ran ahead.
+    Events that an application appended with timestamps of its own (an imported history), a server whose clock ran
+    ahead.
 
     ## What to do
-    Do not continue the session before the old events are moved away; check whether approvals among them were acted upon.
+    Do not continue the session before the old events are moved away; check whether approvals among them were acted
+    upon.
     """
 
     id = "EXH301"
@@ -76,8 +78,8 @@ class PartialEventStored(Rule):
     A stored event that is marked `partial`: a chunk of a streamed answer.
 
     ## Why it matters
-    A chunk may hold function calls under ids that the final event does not repeat. Tools that do not skip it see calls
-    that were never made, and the text of the answer twice.
+    A chunk may hold function calls under ids that the final event does not repeat. Tools that do not skip it see
+    calls that were never made, and the text of the answer twice.
 
     ## Example
     Two chunks "I will" and "I will refund" stand before the final event.
@@ -152,15 +154,15 @@ class UnreadableEvent(ProblemRule):
     JSON of an event or of a state that cannot be read: cut off, not JSON, not an object, a wrong type of column.
 
     ## Why it matters
-    Whatever the event did is missing from every other verdict on this session. One such row makes the session, or with
-    app state the whole app, impossible to load.
+    Whatever the event did is missing from every other verdict on this session. One such row makes the session, or
+    with app state the whole app, impossible to load.
 
     ## Example
     `event_data` ends in the middle of a string; a state is the bare word `Inf`.
 
     ## How ADK behaves
-    Loading the session raises. SqliteSessionService 2.9.2 could itself write `Inf` for a very large number, after which
-    no session of that app could be loaded. `adk migrate session` drops such events with a line in its log.
+    Loading the session raises. SqliteSessionService 2.9.2 could itself write `Inf` for a very large number, after
+    which no session of that app could be loaded. `adk migrate session` drops such events with a line in its log.
 
     ## Harmless causes
     None is known: a disk fault, a cut restore and a faulty script are all worth repairing.
@@ -203,7 +205,7 @@ def _of_rule(problems: Iterable[Problem], rule: str) -> list[Problem]:
 
 #: ADK's mark at the end of a text that it cut (google.adk.sessions.schemas.v0, 2.13.0).
 TRUNCATION_MARK = "...[truncated]"
-#: Longest `error_message` by release: VARCHAR(1024) of 1.0.0 to 1.21.0, VARCHAR(255) and VARCHAR(256) of migrated files.
+#: Longest `error_message`: VARCHAR(1024) of 1.0.0 to 1.21.0; 255 and 256 are the columns of files older still.
 _ERROR_MESSAGE_LIMITS = frozenset({255, 256, 1024})
 #: MySQL's TEXT and BLOB: 1.0.0 stored actions in a BLOB there.
 _BYTES_LIMIT = 65535
@@ -226,9 +228,9 @@ class TruncatedValue(Rule):
     An `error_message` of exactly 1024 characters in a v0 file.
 
     ## How ADK behaves
-    2.13.0 cuts `error_message` in v0 databases to 256 characters and marks it with `...[truncated]`. Older releases store
-    longer texts uncut in SQLite; MySQL in non-strict mode cuts without a word. Release 1.0.0 stored actions in a column
-    of 65535 bytes there.
+    2.13.0 cuts `error_message` in v0 databases to 256 characters and marks it with `...[truncated]`. Older releases
+    store longer texts uncut in SQLite; MySQL in non-strict mode cuts without a word. Release 1.0.0 stored actions in
+    a column of 65535 bytes there.
 
     ## Harmless causes
     A text that happens to be exactly that long.

@@ -47,8 +47,8 @@ class ClockGoesBack(Rule):
     The call of `issue_refund` is stored at 20:52:18, its response after it, but with 20:50:18.
 
     ## How ADK behaves
-    Events carry the time at which they were made, on the host that made them. Up to 2.6.3 an unmatched response as the
-    last event stops the session; later releases leave the pair out of the request to the model.
+    Events carry the time at which they were made, on the host that made them. Up to 2.6.3 an unmatched response as
+    the last event stops the session; later releases leave the pair out of the request to the model.
 
     ## Harmless causes
     Workers on hosts whose clocks differ, a clock that was set back, events with made-up times.
@@ -101,8 +101,8 @@ class ColumnsDisagree(Rule):
     The column says 05:07:21, `event_data.timestamp` says 05:06:40.
 
     ## How ADK behaves
-    It writes both from the same object (google.adk.sessions.schemas.v1). Reading, it takes id and invocation id from the
-    columns and, from 2.8.0 on, the time from `event_data`.
+    It writes both from the same object (google.adk.sessions.schemas.v1). Reading, it takes id and invocation id from
+    the columns and, from 2.8.0 on, the time from `event_data`.
 
     ## Harmless causes
     An import that made new ids for the rows only; a repair of timestamps by hand.
@@ -190,7 +190,7 @@ class StaleSessionRow(Rule):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        # On a server update_time may be in the zone of a process (1.21.0 to 2.0.0), and without proof the events may be;
+        # On a server update_time may be in the zone of a process (1.21.0 to 2.0.0), and without proof so may the events;
         # then a whole offset proves nothing. On SQLite it is UTC in every release.
         self._zones_open = (
             context.detection.info.dialect not in ("sqlite", "") or context.time_zone.proof == "not proved"
@@ -228,15 +228,15 @@ class ShiftedClock(Rule):
     finding for each offset in the database.
 
     ## Why it matters
-    Whoever sorts, filters or joins by that column is hours off. Of v0 files the migration of ADK itself shifts the whole
-    history when it runs in another zone.
+    Whoever sorts, filters or joins by that column is hours off. Of v0 files the migration of ADK itself shifts the
+    whole history when it runs in another zone.
 
     ## Example
     Written in New York: every event seems to be five hours older than its session.
 
     ## How ADK behaves
-    Up to 2.6.3 the column is the writer's local time, from 2.7.0 on UTC. v1 also keeps the exact time in `event_data`;
-    v0 does not, and 2.13.0 reads it as UTC while its migrator takes it as local.
+    Up to 2.6.3 the column is the writer's local time, from 2.7.0 on UTC. v1 also keeps the exact time in
+    `event_data`; v0 does not, and 2.13.0 reads it as UTC while its migrator takes it as local.
 
     ## Harmless causes
     This is how those releases write; it is told so that nobody reads the column as UTC.

@@ -13,6 +13,8 @@ from exhume.audit.rules.make import MOST_FINDINGS, of_session, plural
 #: Two events this close in time, in seconds, can be one event stored twice.
 _CLOSE = 1.0
 _OWN_FIELDS = frozenset({"id", "timestamp"})
+#: Actions that a resumable agent stores at every step, equal ones in a row too (google.adk.agents, 1.16.0 on).
+_CHECKPOINTS = frozenset({"agent_state", "end_of_agent"})
 
 
 @register
@@ -20,12 +22,12 @@ class RepeatedEvent(Rule):
     """EXH305 repeated-event
 
     ## What it detects
-    Two events of a session that are equal in invocation, author, branch, content and actions, within one second; or one
-    event id that occurs twice.
+    Two events of a session that are equal in invocation, author, branch, content and actions, within one second; or
+    one event id that occurs twice.
 
     ## Why it matters
-    A retry stored the same event again. The model reads the request twice, a tool's result counts twice, and a replay of
-    the log does everything twice.
+    A retry stored the same event again. The model reads the request twice, a tool's result counts twice, and a replay
+    of the log does everything twice.
 
     ## Example
     A client's retry stores "refund order 7" twice within 20 ms.
@@ -96,12 +98,14 @@ def _ids(*entries: Entry) -> list[str]:
 
 
 def _comparable(entry: Entry) -> bool:
-    """Can this event be a copy? Not a chunk, not a row that was not read whole, not an answer to a confirmation."""
-    return not (
-        entry.partial
-        or entry.blind
-        or (entry.author == "user" and any(response.name == CONFIRMATION for response in entry.responses))
-    )
+    """Can this event be a copy? Not a chunk, not a row that was not read whole, not an answer to a confirmation, not a
+    mere checkpoint."""
+    if entry.partial or entry.blind:
+        return False
+    if entry.author == "user" and any(response.name == CONFIRMATION for response in entry.responses):
+        return False
+    actions = {name for name, value in entry.actions.items() if value}
+    return not (actions and actions <= _CHECKPOINTS and not entry.data.get("content"))
 
 
 def _fingerprint(entry: Entry) -> bytes:
@@ -121,8 +125,8 @@ class InterleavedInvocations(Rule):
     Events of two invocations alternate: one invocation goes on after events of another one.
 
     ## Why it matters
-    Two workers wrote one session at the same time. Each built its requests from a history that the other was changing:
-    both may have acted on the same request.
+    Two workers wrote one session at the same time. Each built its requests from a history that the other was
+    changing: both may have acted on the same request.
 
     ## Example
     A1 B1 A2 B2: two users' messages are answered at once, each with calls of its own.
@@ -132,7 +136,8 @@ class InterleavedInvocations(Rule):
 
     ## Harmless causes
     None of these are reported: an invocation that goes on with a user's answer to one of its calls (2.x), responses
-    that older releases stored under an invocation of their own, compaction, responses with which 2.13 closes an abort.
+    that older releases stored under an invocation of their own, compaction, responses with which 2.13 closes an
+    abort.
 
     ## What to do
     Let one worker at a time write a session; look for double work among the tools called by both.
@@ -195,7 +200,7 @@ def _is_resumed(entry: Entry) -> bool:
 
 
 def _only_answers(log: SessionLog) -> frozenset[str]:
-    """Invocations that consist of responses to calls of others: up to 1.11.0 merged parallel responses got a new one."""
+    """Invocations of nothing but responses to calls of others: up to 1.11.0 merged parallel responses got a new one."""
     others: set[str] = set()
     seen: set[str] = set()
     for entry in log.entries:
@@ -217,8 +222,8 @@ class UnfinishedInvocation(Rule):
     An invocation that did not end: it waits for a person, or it stopped in a tool, or nobody answered the user.
 
     ## Why it matters
-    It tells what is left to do after an incident: which approvals are still wanted, and in which tool a worker died, so
-    that the tool may have run without a trace in the log.
+    It tells what is left to do after an incident: which approvals are still wanted, and in which tool a worker died,
+    so that the tool may have run without a trace in the log.
 
     ## Example
     The last event is the call of `check_balance`; no response follows.

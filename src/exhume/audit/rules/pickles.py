@@ -23,7 +23,7 @@ def entries_with_problems(log: SessionLog) -> list[Entry]:
 
 
 class ProblemRule(Rule):
-    """Base of the rules that tell what a reader could not read: one finding an event, beyond a bound one for the rest."""
+    """Base of the rules that tell what a reader could not read: a finding an event, beyond a bound one for the rest."""
 
     #: What stands before the reason in a finding.
     lead: ClassVar[str] = ""
@@ -72,15 +72,16 @@ class UnsafeGlobal(ProblemRule):
     A pickle in `events.actions` names a class or function outside the reviewed set of types that ADK itself stores.
 
     ## Why it matters
-    Unpickling calls what a pickle names. Whoever can write to the database can run code in every process that reads it
-    with a loader that trusts it, and ADK releases before 2.8 do. exhume executes nothing and only names what it found.
+    Unpickling calls what a pickle names. Whoever can write to the database can run code in every process that reads
+    it with a loader that trusts it, and ADK releases before 2.8 do. exhume executes nothing and only names what it
+    found.
 
     ## Example
     `cposix\\nsystem\\n(S'id'\\ntR.` in the actions of one event: the pickle calls `posix.system`.
 
     ## How ADK behaves
-    Up to 2.7.1 such a value runs when the session is read. From 2.8.0 on ADK refuses it and the whole session cannot be
-    loaded; `adk migrate session` empties the actions of the event and goes on (google.adk.sessions.schemas.v0).
+    Up to 2.7.1 such a value runs when the session is read. From 2.8.0 on ADK refuses it and the whole session cannot
+    be loaded; `adk migrate session` empties the actions of the event and goes on (google.adk.sessions.schemas.v0).
 
     ## Harmless causes
     An enum, dataclass or pydantic model of the application itself that was put into state or into a confirmation's
@@ -112,15 +113,15 @@ class MalformedPickle(ProblemRule):
     A value that should be a pickle is truncated, asks for more memory or depth than any honest one, or is no pickle.
 
     ## Why it matters
-    What the event did is lost: state changes, pending approvals and requests for credentials live in its actions. A value
-    that is built to exhaust memory takes down every process that reads it.
+    What the event did is lost: state changes, pending approvals and requests for credentials live in its actions. A
+    value that is built to exhaust memory takes down every process that reads it.
 
     ## Example
     The first 40 bytes of a pickle, or 759 bytes that unfold to 2^40 lists.
 
     ## How ADK behaves
-    A session with such a value cannot be loaded. `adk migrate session` empties the actions and ends with exit code 0; on
-    some of these values it never ends.
+    A session with such a value cannot be loaded. `adk migrate session` empties the actions and ends with exit code 0;
+    on some of these values it never ends.
 
     ## Harmless causes
     A disk fault, a restore that was cut, a column of 65535 bytes (MySQL BLOB, see EXH313).

@@ -39,15 +39,15 @@ class TemporaryStateStored(Rule):
     Keys that begin with `temp:` in a stored state or in the stored delta of an event.
 
     ## Why it matters
-    Such keys are meant for one invocation and often hold what should not last: tokens, whole documents, objects. Stored,
-    they come back in later turns and in every export.
+    Such keys are meant for one invocation and often hold what should not last: tokens, whole documents, objects.
+    Stored, they come back in later turns and in every export.
 
     ## Example
     `"temp:access": ...` in the delta of a tool's response.
 
     ## How ADK behaves
-    1.18.0 and newer drop them before an event is stored. 0.1.0 to 1.16.0 stored them in the actions of v0 events, though
-    not in the state of the session (google.adk.sessions.base_session_service).
+    1.18.0 and newer drop them before an event is stored. 0.1.0 to 1.16.0 stored them in the actions of v0 events,
+    though not in the state of the session (google.adk.sessions.base_session_service).
 
     ## Harmless causes
     A file of 1.16.0 or older: then this is how ADK worked.
@@ -91,7 +91,8 @@ class ScopeLeak(Rule):
     """EXH403 scope-leak
 
     ## What it detects
-    Keys with the prefix `app:` or `user:` inside the state of a session, or inside the rows of app_states or user_states.
+    Keys with the prefix `app:` or `user:` inside the state of a session, or inside the rows of app_states or
+    user_states.
 
     ## Why it matters
     ADK takes the prefix off and keeps the value in the row of the app or user. A key that still has it was written by

@@ -64,20 +64,20 @@ class StateDrift(Rule):
     """EXH401 state-drift
 
     ## What it detects
-    Replaying the state deltas of the log gives another value for a key than the stored state has. The last writer wins,
-    for keys with the prefix `app:` or `user:` across all sessions of the app or user.
+    Replaying the state deltas of the log gives another value for a key than the stored state has. The last writer
+    wins, for keys with the prefix `app:` or `user:` across all sessions of the app or user.
 
     ## Why it matters
-    Agents decide by the state, auditors by the log. Where they differ, the state was changed without a trace, an update
-    was lost, or the service that stored it changed the value.
+    Agents decide by the state, auditors by the log. Where they differ, the state was changed without a trace, an
+    update was lost, or the service that stored it changed the value.
 
     ## Example
     The last delta says `"limit": 500`, the state of the session says `"limit": 5000`.
 
     ## How ADK behaves
     DatabaseSessionService stores what the delta says, a null as a null. SqliteSessionService merged differently up to
-    2.6.3 (a key set to null disappears, dicts are merged), cut floats to 15 digits in 2.9.2, and cuts a text at U+0000 in
-    2.9.2 and 2.13.0.
+    2.6.3 (a key set to null disappears, dicts are merged), cut floats to 15 digits in 2.9.2, and cuts a text at
+    U+0000 in 2.9.2 and 2.13.0.
 
     ## Harmless causes
     An application that writes state outside of events; the ways of SqliteSessionService above; a deleted session that
