@@ -190,7 +190,7 @@ class StaleSessionRow(Rule):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        # On a server update_time may be in the zone of a process (1.21.0 to 2.0.0), and without proof so may the events;
+        # On a server update_time may be in the zone of a process (1.21.0 to 2.0.0), and so may unproved events;
         # then a whole offset proves nothing. On SQLite it is UTC in every release.
         self._zones_open = (
             context.detection.info.dialect not in ("sqlite", "") or context.time_zone.proof == "not proved"
