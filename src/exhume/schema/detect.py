@@ -75,7 +75,7 @@ def detect(store: Store, *, table_prefix: str = "", drift: bool = False) -> Dete
     return verdict
 
 
-def require(detection: Detection, version: str) -> bool:
+def meets(detection: Detection, version: str) -> bool:
     """Are the tables of that schema version, marked as such where ADK marks it, and does nothing contradict it?"""
     if detection.schema_version != version.strip() or detection.contradictions:
         return False

@@ -67,9 +67,9 @@ def parse_location(source: str | os.PathLike[str]) -> Location:
         path = Path(source)
         return Location(kind=sniff(path), name=str(path), path=path)
     if not source.strip():
-        raise UsageError("The source is empty.", todo="Name a database file or a database URL.")
+        raise UsageError("the source is empty.", todo="Name a database file or a database URL.")
     if "\x00" in source:
-        raise UsageError("The source holds a NUL character.", todo="Name a database file or a database URL.")
+        raise UsageError("the source holds a NUL character.", todo="Name a database file or a database URL.")
     if source[:5].lower() == "file:":
         path = _path_of_file_uri(source)
         return Location(kind=sniff(path), name=mask_url(source), path=path)
@@ -182,7 +182,7 @@ def _literal_or_decoded(text: str) -> Path:
 def _decoded(text: str) -> str:
     plain = unquote_to_bytes(text.encode("utf-8", "surrogateescape"))
     if b"\x00" in plain:
-        raise UsageError("The path holds a NUL character.", todo="Name a database file.")
+        raise UsageError("the path holds a NUL character.", todo="Name a database file.")
     return os.fsdecode(plain)
 
 
