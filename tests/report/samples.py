@@ -13,7 +13,7 @@ from exhume.migrate.interface import (
     VerifyReport,
     VerifyTable,
 )
-from exhume.report import Span
+from exhume.report.documents import Span
 from exhume.schema.detection import Detection, Layout, ReleaseRange
 from exhume.stores.interface import Sidecar, StoreInfo
 

@@ -1,24 +1,5 @@
-"""Reports: results become documents for machines and views for people, and both become text in one of the formats."""
+"""Reports: results become documents for machines and views for people, and both become text in one of the formats.
 
-from exhume.report.documents import Span
-from exhume.report.formats import Format, Look, Report, render
-from exhume.report.output import write
-from exhume.report.results import of_audit, of_detection, of_migration, of_verify
-from exhume.report.schema import load_schema, schema_names
-from exhume.report.wire import now
-
-__all__ = [
-    "Format",
-    "Look",
-    "Report",
-    "Span",
-    "load_schema",
-    "now",
-    "of_audit",
-    "of_detection",
-    "of_migration",
-    "of_verify",
-    "render",
-    "schema_names",
-    "write",
-]
+`results` makes a report of each kind of result, `formats.render` makes text of it, `output.write` puts it somewhere.
+Nothing is imported here: the command line asks for `formats.Format` alone to print its help.
+"""

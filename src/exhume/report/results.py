@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from exhume.audit.findings import AuditReport
-from exhume.events.model import TimeZoneReport
-from exhume.migrate.interface import MigrationReport, VerifyReport
-from exhume.report.documents import Span
+from typing import TYPE_CHECKING
+
 from exhume.report.formats import Report
-from exhume.schema.detection import Detection
+
+if TYPE_CHECKING:
+    from exhume.audit.approvals_ledger import Reconciliation
+    from exhume.audit.findings import AuditReport
+    from exhume.audit.ledger import Ledger
+    from exhume.audit.timeline import Timeline
+    from exhume.events.model import TimeZoneReport
+    from exhume.migrate.interface import MigrationReport, VerifyReport
+    from exhume.report.documents import Span
+    from exhume.schema.detection import Detection
 
 # documents and views are imported when they are made: `detect --format json` needs no view at all
 
@@ -52,4 +59,27 @@ def of_audit(report: AuditReport) -> Report:
         document=lambda: documents.audit_document(report),
         view=lambda: audit_view.audit_view(report),
         items="findings",
+    )
+
+
+def of_timeline(found: Timeline, *, span: Span) -> Report:
+    """The report of `show`."""
+    from exhume.report import timeline_report
+
+    return Report(
+        document=lambda: timeline_report.timeline_document(found, span=span),
+        view=lambda: timeline_report.timeline_view(found, span=span),
+        items="events",
+    )
+
+
+def of_ledger(found: Ledger, *, span: Span, reconciliation: Reconciliation | None = None) -> Report:
+    """The report of `approvals`; as CSV it comes from `ledger_csv`."""
+    from exhume.report import ledger_report
+
+    return Report(
+        document=lambda: ledger_report.ledger_document(found, reconciliation, span=span),
+        view=lambda: ledger_report.ledger_view(found, reconciliation, span=span),
+        items="approvals",
+        csv=lambda: ledger_report.ledger_csv(found),
     )

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from exhume.redact import printable
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_DEPTH = 200
 _MAX_DIGITS = 4300
@@ -57,6 +59,11 @@ def plain(value: Any, *, depth: int = _MAX_DEPTH) -> Any:
 def compact(value: Any) -> str:
     """One value as one line of JSON. ASCII only, so that no control character or lone surrogate leaves raw."""
     return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(", ", ": "))
+
+
+def short_json(value: Any, limit: int) -> str:
+    """Any value as JSON on one harmless line of at most `limit` characters, for people."""
+    return printable(compact(plain(value)), limit=limit)
 
 
 def document_lines(document: Mapping[str, Any]) -> Iterator[str]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
-from exhume.report.view import View
+from exhume.errors import UsageError
+
+if TYPE_CHECKING:
+    from exhume.report.view import View
 
 
 class Format(enum.StrEnum):
@@ -20,6 +23,7 @@ class Format(enum.StrEnum):
     MARKDOWN = "markdown"
     JUNIT = "junit"
     GITHUB = "github"
+    CSV = "csv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +38,21 @@ class Look:
 class Report:
     """One result, ready for any format. Both parts are made when they are asked for.
 
-    `items` names the list in the document whose members are the lines of `jsonl`.
+    `items` names the list in the document whose members are the lines of `jsonl`. `csv` is None for most reports.
     """
 
     document: Callable[[], dict[str, Any]]
     view: Callable[[], View]
     items: str = ""
+    csv: Callable[[], Iterator[str]] | None = None
 
 
 def render(report: Report, fmt: Format, *, look: Look | None = None) -> Iterator[str]:
-    """A report in one format, as pieces of text to write one after the other; the last ends in a line end."""
+    """A report in one format, as pieces of text to write one after the other; the last ends in a line end.
+
+    Raises:
+        UsageError: the report does not come in this format.
+    """
     # a format is imported when it is asked for: rich alone costs more than a whole `detect`
     match fmt:
         case Format.TABLE:
@@ -74,4 +83,8 @@ def render(report: Report, fmt: Format, *, look: Look | None = None) -> Iterator
             from exhume.report.formats import github
 
             return github.render(report.view())
+        case Format.CSV:
+            if report.csv is None:
+                raise UsageError("This report has no CSV form.", todo="Use --format json or jsonl.")
+            return report.csv()
     assert_never(fmt)
