@@ -1,0 +1,1 @@
+"""Moves stores from layout to layout, verified, and compares them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import deque
 from typing import NamedTuple
 
@@ -74,8 +75,15 @@ def layouts_graph() -> tuple[LayoutNode, ...]:
 def starting_layout(detection: Detection) -> str:
     """The layout whose steps apply. Tables without rows are of the layout that their columns say."""
     if detection.layout is Layout.EMPTY:
-        return Layout.V0 if detection.schema_version == "0" else Layout.V1
+        return detection.shape or Layout.V1
     return detection.layout
+
+
+def readable_detection(detection: Detection) -> Detection:
+    """The same verdict, where tables without rows are of the layout that their columns say."""
+    if detection.layout is not Layout.EMPTY:
+        return detection
+    return dataclasses.replace(detection, layout=Layout(starting_layout(detection)))
 
 
 def find_path(source: str, target: str) -> tuple[Step, ...]:
@@ -100,10 +108,10 @@ def find_path(source: str, target: str) -> tuple[Step, ...]:
     if target not in came_by:
         raise Refused(f"no steps lead from {source} to {target}.", todo=_reachable(came_by, source))
     path: list[Step] = []
-    step = came_by[target]
-    while step is not None:
-        path.append(step)
-        step = came_by[step.source]
+    last = came_by[target]
+    while last is not None:
+        path.append(last)
+        last = came_by[last.source]
     return tuple(reversed(path))
 
 

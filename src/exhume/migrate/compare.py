@@ -58,6 +58,8 @@ def shown(value: Any) -> str:
     """A value as JSON text, cut when it is long."""
     try:
         text = json.dumps(value, ensure_ascii=False, sort_keys=True)
+        if not text.isascii():
+            text = text.encode("utf-8", "backslashreplace").decode()
     except ValueError:
         text = "(an integer of more digits than can be written)"
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

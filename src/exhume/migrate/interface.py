@@ -131,7 +131,8 @@ class TableCount:
 
 @dataclass(frozen=True, slots=True)
 class LossCount:
-    """All losses of one kind in one hop, with the place of the first: `app/user/session/event: actions.state_delta.x`."""
+    """All losses of one kind in one hop, with the place of the first, such as
+    `app/user/session/event: actions.state_delta.x`."""
 
     kind: str
     count: int
@@ -186,7 +187,7 @@ class Difference:
     Attributes:
         table: "sessions", "events", "app_states" or "user_states".
         key: of the row; parts that its table lacks are empty.
-        field: path inside the row, such as `actions.state_delta.cart[3]`; empty when the whole row is missing on a side.
+        field: path inside the row, such as `actions.state_delta.cart[3]`; empty when a side lacks the whole row.
         source, destination: the value on each side as JSON text, cut when long; None where it is absent.
     """
 

@@ -23,8 +23,8 @@ def sentences(
     said += [f"rows: {table}: {count.read} read" for table, count in report.tables.items()]
     if report.refused_count:
         said.append(
-            f"refused: {report.refused_count} row{'s' if report.refused_count > 1 else ''}; nothing would be written without"
-            " --quarantine FILE"
+            f"refused: {report.refused_count} row{'s' if report.refused_count > 1 else ''};"
+            " nothing would be written without --quarantine FILE"
         )
     else:
         said.append("refused: no row")
@@ -35,7 +35,7 @@ def sentences(
     else:
         needed = f" (about {in_units(min(len(steps) - 1, 2) * bytes_each)} at most)" if bytes_each else ""
         said.append(
-            f"temporary files: {len(steps) - 1} SQLite file{'s' if len(steps) > 2 else ''} between hops in a private folder in"
-            f" {between}{needed}, and a private folder beside the destination; all removed at the end"
+            f"temporary files: {len(steps) - 1} SQLite file{'s' if len(steps) > 2 else ''} between hops in a private"
+            f" folder in {between}{needed}, and a private folder beside the destination; all removed at the end"
         )
     return said

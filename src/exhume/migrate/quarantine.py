@@ -39,10 +39,17 @@ CREATE TABLE problems (
     sha256 TEXT NOT NULL
 );
 CREATE INDEX problems_by_row ON problems (row);
-CREATE TABLE cells (row INTEGER NOT NULL REFERENCES rows (row), column_name TEXT NOT NULL, value, PRIMARY KEY (row, column_name))
-    WITHOUT ROWID;
+CREATE TABLE cells (
+    row INTEGER NOT NULL REFERENCES rows (row),
+    column_name TEXT NOT NULL,
+    value,
+    PRIMARY KEY (row, column_name)
+) WITHOUT ROWID;
 """
-_FIND = "SELECT row FROM rows WHERE table_name IS ? AND app_name IS ? AND user_id IS ? AND session_id IS ? AND event_id IS ?"
+_FIND = (
+    "SELECT row FROM rows"
+    " WHERE table_name IS ? AND app_name IS ? AND user_id IS ? AND session_id IS ? AND event_id IS ? AND hop <> ?"
+)
 
 
 class Quarantine:
@@ -64,14 +71,14 @@ class Quarantine:
         self._connection.executemany("INSERT INTO about VALUES (?, ?)", about.items())
 
     def add(self, refused: RefusedRow) -> bool:
-        """Keeps a row; False when a row of that table and key is there from an earlier hop, and only the reasons are new.
+        """Keeps a row; False when an earlier hop has put a row of that key there: then only the reasons are new.
 
         Raises:
             sqlite3.Error: the file cannot be written.
         """
         key = [_stored(part) for part in (refused.table, *refused.key)]
         hop = refused.hop
-        earlier = self._connection.execute(_FIND + " AND hop <> ?", (*key, hop)).fetchone()
+        earlier = self._connection.execute(_FIND, (*key, hop)).fetchone()
         row = earlier[0] if earlier else self._add_row(refused, key)
         self._connection.executemany(
             "INSERT INTO problems VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",

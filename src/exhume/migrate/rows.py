@@ -132,7 +132,7 @@ class ReaderHop:
 
 
 def _made_self_contained(record: EventRecord, data: dict[str, Any]) -> tuple[dict[str, Any], tuple[Loss, ...]]:
-    """`event_data` that stands alone: id, invocation and time inside, and no lone surrogate, which pydantic's parser refuses."""
+    """`event_data` that stands alone: id, invocation and time inside, no lone surrogate (pydantic fails at one)."""
     key = record.key
     invocation = record.invocation_id or ""
     if (
@@ -191,10 +191,10 @@ def _problem(record: EventRecord | StateRecord, column: str, reason: str) -> Pro
 
 
 def to_v1(store: Store, detection: Detection, options: ReadOptions) -> Hop:
-    """Begins a hop from any layout with a reader to v1: naive UTC times, session times unchanged where v1 spells them so."""
+    """Begins a hop to v1: naive UTC times, session times unchanged where v1 spells them so."""
     return ReaderHop(open_reader(store, detection, options), clock=naive_utc, keep_time_text=True, self_contained=False)
 
 
 def to_sqlite_service(store: Store, detection: Detection, options: ReadOptions) -> Hop:
-    """Begins a hop from any layout with a reader to that of SqliteSessionService: epoch times, self-contained events."""
+    """Begins a hop to the layout of SqliteSessionService: epoch times, events that stand alone."""
     return ReaderHop(open_reader(store, detection, options), clock=float, keep_time_text=False, self_contained=True)

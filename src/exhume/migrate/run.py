@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import platform
 import sqlite3
@@ -16,7 +15,7 @@ from exhume import __version__
 from exhume.errors import ExhumeError, Incomplete, UsageError
 from exhume.events.model import TimeZoneReport
 from exhume.migrate import plan, space
-from exhume.migrate.chain import find_path, starting_layout
+from exhume.migrate.chain import find_path, readable_detection, starting_layout
 from exhume.migrate.hops import Chain, Findings, Folders, check_drift, rows_to_read
 from exhume.migrate.interface import MigrateOptions, MigrationReport, Step
 from exhume.migrate.publish import destination_path, mode_like, publish
@@ -26,7 +25,7 @@ from exhume.migrate.transfer import Ledger, transfer
 from exhume.migrate.workspace import sweep
 from exhume.migrate.write import clear_errors
 from exhume.schema.detect import detect
-from exhume.schema.detection import Detection, Layout
+from exhume.schema.detection import Detection
 from exhume.stores import open_store
 from exhume.stores.interface import Store
 from exhume.stores.location import parse_location
@@ -79,8 +78,7 @@ class _Migration:
         layout = starting_layout(self.detection)
         self.steps: tuple[Step, ...] = find_path(layout, str(options.to))
         self.layouts = (str(layout), *(str(step.target) for step in self.steps))
-        if self.detection.layout is Layout.EMPTY:
-            self.detection = dataclasses.replace(self.detection, layout=Layout(layout))
+        self.detection = readable_detection(self.detection)
         self.between = self._place_between()
         self.sha256_after = store.info().sha256
         self.findings = Findings()
@@ -97,7 +95,7 @@ class _Migration:
         with self.findings.timed("read"):
             hop = step.open(self.store, self.detection, self.options.read)
             total = rows_to_read(self.detection)
-            read = transfer(hop, step.name, ledger, None, self.options.progress, total)
+            read = transfer(hop, step.name, ledger=ledger, writer=None, progress=self.options.progress, total=total)
         for table, number in read.items():
             ledger.count(table).read = number
         self.findings.zone = hop.time_zone()
@@ -133,7 +131,7 @@ class _Migration:
             if not ledger.keeps_writing:
                 return self._report("refused", ledger)
             if len(self.steps) > 1:
-                check_drift(finished)
+                check_drift(finished, self.layouts[-1])
             self._publish(finished, ledger.quarantine)
         report = self._report("incomplete" if ledger.refused_count else "complete", ledger)
         report.verified = True

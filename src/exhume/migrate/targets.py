@@ -47,7 +47,7 @@ def target(name: str) -> Target:
     Raises:
         Refused: exhume does not write that layout.
     """
-    spec = {str(layout): one for layout, one in DECLARED.items()}.get(name)
+    spec = DECLARED.get(name)
     if spec is None:
         raise Refused(f"exhume does not write the layout {name}.", todo="`exhume layouts` lists what can be written.")
     marks = [(table.name, row) for table in spec.tables if table.logical == _METADATA for row in spec.metadata]
@@ -62,7 +62,7 @@ def target(name: str) -> Target:
 
 
 def _fills(spec: LayoutSpec) -> tuple[Fill, ...]:
-    """State rows without which DatabaseSessionService refuses to append; SqliteSessionService makes its own when needed."""
+    """State rows without which DatabaseSessionService refuses to append (SqliteSessionService makes its own)."""
     fills = []
     for logical, key in (("app_states", ("app_name",)), ("user_states", ("app_name", "user_id"))):
         table = next((one for one in spec.tables if one.logical == logical), None)

@@ -107,7 +107,7 @@ def place(key: EventKey) -> str:
 
 
 def transfer(
-    hop: Hop, name: str, ledger: Ledger, writer: SqliteWriter | None, progress: Progress | None, total: int
+    hop: Hop, name: str, *, ledger: Ledger, writer: SqliteWriter | None, progress: Progress | None, total: int
 ) -> dict[str, int]:
     """Runs one hop.
 
@@ -126,7 +126,7 @@ def transfer(
     def flush() -> None:
         if batch and writer is not None and ledger.keeps_writing:
             for rejected in writer.insert(table, [output.row for output in batch if output.row is not None]):
-                ledger.reject(name, batch[rejected.index], rejected.reason)
+                ledger.reject(name, batch[rejected.place], rejected.reason)
         batch.clear()
         if progress is not None:
             progress(done, total, table)

@@ -19,9 +19,9 @@ _FETCH = 200
 
 
 class Rejected(NamedTuple):
-    """A row that SQLite would not take: its index in the batch, and why."""
+    """A row that SQLite would not take: its place in the batch, and why."""
 
-    index: int
+    place: int
     reason: str
 
 
@@ -35,7 +35,7 @@ class SqliteWriter:
         self.path = path
         self._target = target
         self._signals = signals
-        self._written = {name: 0 for name in target.tables}
+        self._written = dict.fromkeys(target.tables, 0)
         self._digests = {name: hashlib.sha256() for name in target.tables}
         self._insert = {name: _insert_statement(name, len(columns)) for name, columns in target.tables.items()}
         # no journal on disk: until it is renamed the file is worth nothing to anybody, and a failure removes it
@@ -104,7 +104,8 @@ class SqliteWriter:
                 count, digest = self._read_back(table)
                 if (count, digest) != (self._written[table], self._digests[table].digest()):
                     raise Incomplete(
-                        f"table {table} does not read back as it was written ({count} rows, {self._written[table]} written).",
+                        f"table {table} does not read back as it was written"
+                        f" ({count} rows, {self._written[table]} written).",
                         todo="Check the disk and its memory, then run again.",
                     )
             for table, row in self._target.marks:
@@ -152,7 +153,7 @@ class clear_errors:  # noqa: N801 - a context manager, which reads as a verb
         code = getattr(error, "sqlite_errorcode", None)
         if code == sqlite3.SQLITE_FULL:
             raise Incomplete(
-                f"the disk is full; nothing was left at the destination.",
+                "the disk is full; nothing was left at the destination.",
                 todo="Free some space, or choose another place, and run again.",
             ) from error
         raise Incomplete(

@@ -71,7 +71,7 @@ class LayoutSpec:
         metadata: rows of the metadata table, written with the tables.
     """
 
-    layout: Layout
+    layout: str
     releases: tuple[str, str | None]
     tables: tuple[TableSpec, ...]
     indexes: tuple[IndexSpec, ...] = ()
@@ -272,7 +272,7 @@ SQLITE_SERVICE = LayoutSpec(
 )
 
 #: Layouts that exhume can write, and compares with when asked for drift.
-DECLARED: dict[Layout, LayoutSpec] = {
+DECLARED: dict[str, LayoutSpec] = {
     Layout.V0: V0_FORMS[-1],
     Layout.V1: V1,
     Layout.V1_UNMARKED: V1,

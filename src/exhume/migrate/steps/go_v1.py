@@ -9,6 +9,9 @@ from exhume.schema.detection import Layout
 STEP = Step(
     source=Layout.GO,
     target=Layout.V1,
-    changes="Reads JSON actions from bytes, turns camelCase names into ADK's own (never inside application data), gathers the columns into event_data.",
+    changes=(
+        "Reads JSON actions from bytes, turns camelCase names into ADK's own (never inside application data),"
+        " gathers the columns into event_data."
+    ),
     open=to_v1,
 )

@@ -9,6 +9,9 @@ from exhume.schema.detection import Layout
 STEP = Step(
     source=Layout.JAVA_FLYWAY,
     target=Layout.V1,
-    changes="Gathers the event's columns into event_data, turns camelCase names into ADK's own (never inside application data).",
+    changes=(
+        "Gathers the event's columns into event_data, turns camelCase names into ADK's own"
+        " (never inside application data)."
+    ),
     open=to_v1,
 )

@@ -9,6 +9,8 @@ from exhume.schema.detection import Layout
 STEP = Step(
     source=Layout.JS,
     target=Layout.V1,
-    changes="Keeps every event, turns epoch milliseconds into naive UTC times and the tables into those of the Python package.",
+    changes=(
+        "Keeps every event, turns epoch milliseconds into naive UTC times and the tables into those of Python's ADK."
+    ),
     open=to_v1,
 )

@@ -9,6 +9,9 @@ from exhume.schema.detection import Layout
 STEP = Step(
     source=Layout.V0,
     target=Layout.V1,
-    changes="Decodes pickled actions without running them, gathers the event's columns into event_data, turns local times into UTC.",
+    changes=(
+        "Decodes pickled actions without running them, gathers the event's columns into event_data,"
+        " turns local times into UTC."
+    ),
     open=to_v1,
 )

@@ -9,6 +9,9 @@ from exhume.schema.detection import Layout
 STEP = Step(
     source=Layout.V1,
     target=Layout.SQLITE_SERVICE,
-    changes="Keeps every event, turns times into exact epochs, puts id, invocation and time into event_data, which is all that SqliteSessionService reads.",
+    changes=(
+        "Keeps every event, turns times into exact epochs, puts id, invocation and time into event_data,"
+        " which is all that SqliteSessionService reads."
+    ),
     open=to_sqlite_service,
 )
