@@ -73,8 +73,7 @@ class Decoder:
                 trailing = machine.pos
             shared = machine.shared
             error = machine.refusal or (self._read_on(machine) if trailing is not None else None)
-            named = machine.named
-            error = self._unsafe(named) or error
+            error = self._unsafe(machine.named) or error
             if error is None:
                 value = rebuild(value, allowed=self.allowed, shared=shared, length=len(blob), budget=self.budget)
         except UnsafeGlobal as unsafe:
@@ -94,6 +93,8 @@ class Decoder:
                 machine.run()
             except MalformedPickle:
                 return None  # no pickle: reported as trailing bytes
+            if machine.refusal is not None:
+                return machine.refusal
         return MalformedPickle("too many pickles in one value", machine.pos)
 
     def _unsafe(self, named: list[NamedGlobal]) -> UnsafeGlobal | None:

@@ -21,13 +21,14 @@ class NamedGlobal(NamedTuple):
 
 
 class PickleError(ExhumeError):
-    """Base of the two ways in which a pickle is refused."""
+    """Base of the two ways in which a pickle is refused; `offset` is the byte that the refusal is about."""
 
     exit_code = ExitCode.REFUSED
     rule = "EXH502"
+    offset = 0
 
 
-class UnsafeGlobal(PickleError):
+class UnsafeGlobal(PickleError):  # noqa: N818  named by what happened, as all of `exhume.errors`
     """A pickle names globals outside the allowed set; `globals` lists every one of them, in order of offset."""
 
     rule = "EXH501"
@@ -39,7 +40,7 @@ class UnsafeGlobal(PickleError):
         super().__init__(f"the pickle names {names} (offset {self.offset}), which is not allowed.")
 
 
-class MalformedPickle(PickleError):
+class MalformedPickle(PickleError):  # noqa: N818
     """Truncated, over budget, or not a pickle; `offset` is the byte at which reading ended."""
 
     def __init__(self, reason: str, offset: int) -> None:
