@@ -1,0 +1,212 @@
+"""Builds logs from the shorthand of tests/cases/README.md, and runs rules over them through the whole engine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from exhume.audit.engine import AuditOptions, audit
+from exhume.audit.findings import AuditReport
+from exhume.events.model import Capability, EventKey, EventRecord, Problem, StateRecord, TimeZoneReport
+from exhume.events.readers.base import read_state
+from exhume.schema.detection import Detection, Layout, ReleaseRange
+from exhume.stores.interface import Column, StoreInfo, Table
+
+#: Zero of a case's clock: 2026-03-02T09:00:00.25Z; with a fraction, as real times have.
+ZERO = 1772442000.25
+
+_ALL = frozenset(value for name, value in vars(Capability).items() if name.isupper())
+_CAPABILITIES = {
+    Layout.V0: _ALL - {Capability.EVENT_COLUMNS},
+    Layout.GO: _ALL - {Capability.EVENT_COLUMNS},
+    Layout.EXPORT: frozenset({Capability.ACTIONS, Capability.LONG_RUNNING, Capability.STATE, Capability.CONFIRMATIONS}),
+}
+
+
+@dataclass
+class Log:
+    """A made-up source; a `Reader`."""
+
+    layout: Layout = Layout.V1
+    capabilities: frozenset[str] = _ALL
+    zone: TimeZoneReport = field(default_factory=lambda: TimeZoneReport("UTC", "not needed"))
+    session_rows: list[StateRecord] = field(default_factory=list)
+    app_rows: list[StateRecord] = field(default_factory=list)
+    user_rows: list[StateRecord] = field(default_factory=list)
+    records: list[EventRecord] = field(default_factory=list)
+
+    def sessions(self) -> Iterator[StateRecord]:
+        return iter(sorted(self.session_rows, key=lambda row: (row.app_name, row.user_id or "", row.session_id or "")))
+
+    def app_states(self) -> Iterator[StateRecord]:
+        return iter(self.app_rows)
+
+    def user_states(self) -> Iterator[StateRecord]:
+        return iter(self.user_rows)
+
+    def events(self) -> Iterator[EventRecord]:
+        return iter(
+            sorted(self.records, key=lambda record: (record.key[:3], record.column_time or 0.0, record.position))
+        )
+
+    def time_zone(self) -> TimeZoneReport:
+        return self.zone
+
+
+def seconds(text: str | float) -> float:
+    """`12h`, `7d`, or a number of seconds."""
+    if isinstance(text, str):
+        return float(text[:-1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[text[-1]]
+    return float(text)
+
+
+def build(case: Mapping[str, Any]) -> tuple[Log, Detection]:
+    """The source of one case, and what detect would say of it."""
+    layout = Layout(case.get("layout", "v1"))
+    log = Log(layout, _CAPABILITIES.get(layout, _ALL))
+    log.zone = TimeZoneReport(**{"zone": "UTC", "proof": "not needed", **case.get("zone", {})})
+    apps: set[str] = set()
+    users: set[tuple[str, str]] = set()
+    for session in case["sessions"]:
+        app, user, ident = session.get("app", "desk"), session.get("user", "u1"), session.get("id", "s1")
+        apps.add(app)
+        users.add((app, user))
+        records = _events(session.get("events", ()), (app, user, ident), layout, len(log.records))
+        log.records += records
+        if session.get("row", True):
+            last = max((record.time for record in records if record.time is not None), default=ZERO)
+            updated = last if session.get("updated", "last") == "last" else _at(session["updated"])
+            text = session.get("state_text", json.dumps(session.get("state", {})))
+            created = _at(session.get("created", 0))
+            log.session_rows.append(_row(app, user, ident, text, created, updated))
+    apps_given = {app: {} for app in apps} | (case.get("app_states") or {})
+    for app, state in apps_given.items():
+        if state is not None:
+            log.app_rows.append(_row(app, None, None, _text(state), None, ZERO))
+    users_given = {f"{app}/{user}": {} for app, user in users} | (case.get("user_states") or {})
+    for name, state in users_given.items():
+        if state is not None:
+            log.user_rows.append(_row(*name.split("/"), None, _text(state), None, ZERO))
+    columns = tuple(Column(name, kind) for name, kind in case.get("columns", {}).items())
+    return log, Detection(
+        info=StoreInfo("case", "sqlite file", case.get("dialect", "sqlite")),
+        layout=layout,
+        schema_version="1",
+        declared_version="1",
+        releases=ReleaseRange(),
+        tables={"events": Table("events", columns)},
+    )
+
+
+def run(case: Mapping[str, Any], *rules: str) -> AuditReport:
+    """What the engine says of a case; with `rules`, only those."""
+    log, detection = build(case)
+    window = seconds(case.get("window", "7d"))
+    return audit(log, detection, AuditOptions(select=rules, window=window))
+
+
+def _at(at: float | None) -> float | None:
+    return None if at is None else ZERO + at
+
+
+def _text(state: Any) -> str:
+    return state if isinstance(state, str) else json.dumps(state)
+
+
+def _row(
+    app: str, user: str | None, ident: str | None, text: str, created: float | None, updated: float | None
+) -> StateRecord:
+    state, stored, problems = read_state(text)
+    return StateRecord(app, user, ident, state, stored, created, updated, 0, problems)
+
+
+def _events(
+    events: Sequence[Mapping[str, Any]], session: tuple[str, str, str], layout: Layout, stored: int
+) -> list[EventRecord]:
+    records: list[EventRecord] = []
+    at = 0.0
+    for number, event in enumerate(events, 1):
+        at = event.get("at", at + 1.0)
+        ident = event.get("id", f"e{number}")
+        records.append(_event(event, EventKey(*session, ident), at, event.get("position", stored + number), layout))
+    return records
+
+
+def _event(event: Mapping[str, Any], key: EventKey, at: float | None, position: int, layout: Layout) -> EventRecord:
+    time = _at(at)
+    invocation = event.get("inv", "i1")
+    data: dict[str, Any] | None = {
+        "id": key.event_id,
+        "invocation_id": invocation,
+        "author": event.get("author", "user" if "answer" in event else "agent"),
+        "actions": {**event.get("actions", {})},
+        "timestamp": time,
+        **event.get("data", {}),
+    }
+    assert data is not None
+    if "delta" in event:
+        data["actions"]["state_delta"] = event["delta"]
+    for name in ("partial", "branch", "error_code"):
+        if name in event:
+            data[name] = event[name]
+    if "long" in event:
+        data["long_running_tool_ids"] = event["long"]
+    parts = _parts(event, data)
+    if parts:
+        data["content"] = {"role": "user" if data["author"] == "user" else "model", "parts": parts}
+    key = key._replace(event_id=event.get("column_id", key.event_id))
+    column_time = _at(event.get("column_at", at))
+    record = EventRecord(key, position, event.get("column_inv", invocation), column_time, time, data)
+    if "event_data" in event:
+        return _read(record, event["event_data"])
+    if layout in (Layout.V1, Layout.V1_UNMARKED, Layout.SQLITE_SERVICE, Layout.JS):
+        record.text = json.dumps(data)
+    raw = event.get("raw", {})
+    record.columns, record.raw = tuple(raw), tuple(raw.values())
+    record.problems = tuple(Problem(**{"sha256": "0" * 64, **problem}) for problem in event.get("problems", ()))
+    return record
+
+
+def _read(record: EventRecord, text: str) -> EventRecord:
+    """The record with `event_data` as stored, read by the reader of v1."""
+    from exhume.events.readers.v1 import V1Reader
+
+    reader = V1Reader.__new__(V1Reader)
+    return reader.record(record.key, record.position, record.invocation_id, record.column_time, text, (), ())
+
+
+def _parts(event: Mapping[str, Any], data: dict[str, Any]) -> list[dict[str, Any]]:
+    parts: list[dict[str, Any]] = list(event.get("parts", ()))
+    if "text" in event:
+        parts.append({"text": event["text"]})
+    for call in _listed(event.get("call")):
+        parts.append({"function_call": {"name": "lookup", "args": {}, **call}})
+    for response in _listed(event.get("response")):
+        rest = {key: value for key, value in response.items() if key != "body"}
+        parts.append({"function_response": {"name": "lookup", **rest, "response": response.get("body", {})}})
+    for ask in _listed(event.get("ask")):
+        args = {
+            "originalFunctionCall": {"id": ask["for"], "name": ask.get("name", "refund"), "args": ask.get("args", {})},
+            "toolConfirmation": {"hint": "", "confirmed": False},
+        }
+        parts.append({"function_call": {"id": ask["id"], "name": "adk_request_confirmation", "args": args}})
+        data.setdefault("long_running_tool_ids", []).append(ask["id"])
+    for hold in _listed(event.get("hold")):
+        error = "This tool call requires confirmation, please approve or reject."
+        response = {"id": hold["id"], "name": hold.get("name", "refund"), "response": {"error": error}}
+        parts.append({"function_response": response})
+        data["actions"].setdefault("requested_tool_confirmations", {})[hold["id"]] = {"hint": "", "confirmed": False}
+    for answer in _listed(event.get("answer")):
+        body = {key: value for key, value in answer.items() if key != "id"}
+        parts.append({"function_response": {"id": answer["id"], "name": "adk_request_confirmation", "response": body}})
+    return parts
+
+
+def _listed(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
