@@ -16,8 +16,9 @@ from exhume._version import __version__
 if TYPE_CHECKING:
     from exhume.audit.engine import AuditOptions
     from exhume.audit.findings import AuditReport
+    from exhume.events.interface import ReadOptions
     from exhume.migrate.interface import MigrateOptions, MigrationReport, VerifyOptions, VerifyReport
-    from exhume.pickles.scan import ScanReport
+    from exhume.pickles.scan import Progress, ScanReport
     from exhume.schema.detection import Detection
 
 __all__ = ["__version__", "audit", "detect", "migrate", "scan", "verify"]
@@ -47,6 +48,7 @@ def scan(
     allow_globals: Sequence[str] = (),
     extract: Path | None = None,
     second_opinion: bool = True,
+    progress: Progress | None = None,
 ) -> ScanReport:
     """What the pickles of a store name, and which values are refused.
 
@@ -54,8 +56,8 @@ def scan(
         allow_globals: dotted names, or `module.*`, that are decoded inertly besides the reviewed set.
         extract: folder that takes the raw refused values.
         second_opinion: ask fickling about refused values, in a child process.
+        progress: called with (rows done, rows in all, table).
     """
-    from exhume.pickles.allowed import Allowed
     from exhume.pickles.scan import scan_store
     from exhume.schema.detect import detect as detect_store
     from exhume.stores import open_store
@@ -63,7 +65,12 @@ def scan(
     with closing(open_store(source)) as store:
         detection = detect_store(store, table_prefix=table_prefix)
         return scan_store(
-            store, detection, allowed=Allowed(tuple(allow_globals)), extract_dir=extract, second_opinion=second_opinion
+            store,
+            detection,
+            allow_globals=tuple(allow_globals),
+            extract_dir=extract,
+            second_opinion=second_opinion,
+            progress=progress,
         )
 
 
@@ -83,15 +90,30 @@ def verify(source: str | Path, destination: str | Path, options: VerifyOptions |
     return run(source, destination, options or Options())
 
 
-def audit(source: str | Path, options: AuditOptions | None = None, *, table_prefix: str = "") -> AuditReport:
-    """Reads the event log of a store as an investigator would."""
+def audit(
+    source: str | Path,
+    options: AuditOptions | None = None,
+    *,
+    read: ReadOptions | None = None,
+    table_prefix: str = "",
+) -> AuditReport:
+    """Reads the event log of a store as an investigator would.
+
+    Args:
+        options: rules, filters, window.
+        read: zone and allowed globals; its filters are those of `options`.
+    """
+    from dataclasses import replace
+
     from exhume.audit.engine import AuditOptions as Options
     from exhume.audit.engine import audit as run
+    from exhume.events.interface import ReadOptions as Read
     from exhume.events.readers import open_reader
     from exhume.schema.detect import detect as detect_store
     from exhume.stores import open_store
 
     chosen = options or Options()
+    reading = replace(read or Read(), app=chosen.app, user=chosen.user, session=chosen.session)
     with closing(open_store(source)) as store:
         detection = detect_store(store, table_prefix=table_prefix)
-        return run(open_reader(store, detection, chosen.read), detection, chosen)
+        return run(open_reader(store, detection, reading), detection, chosen)

@@ -5,6 +5,7 @@ Rich markup is off, so that `--help` starts at once and no text is ever interpre
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,7 +16,6 @@ from exhume.cli.commands import (
     audit,
     catalogue,
     detect,
-    export,
     layouts,
     migrate,
     scan,
@@ -23,6 +23,7 @@ from exhume.cli.commands import (
     show,
     verify,
 )
+from exhume.cli.config import use
 
 _EPILOG = (
     "Exit codes: 0 done; 1 findings, or not what was required; 2 usage; 3 nothing to look at; 4 refused, nothing "
@@ -37,7 +38,7 @@ def build() -> Any:
         name="exhume",
         help="Understand, migrate and audit session databases of Google's Agent Development Kit (ADK).",
         epilog=_EPILOG,
-        no_args_is_help=True,
+        invoke_without_command=True,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "EXHUME"},
@@ -50,19 +51,36 @@ def build() -> Any:
     app.command("audit")(audit.command)
     app.command("show")(show.command)
     app.command("approvals")(approvals.command)
-    app.command("export")(export.command)
     app.command("layouts")(layouts.command)
     app.command("rules")(catalogue.rules)
     app.command("explain")(catalogue.explain)
     app.command("schema")(schema.command)
-    return get_command(app)
+    root = get_command(app)
+    for parameter in root.params:
+        if parameter.name != "config":
+            # EXHUME_VERSION in an environment must not turn every command into `--version`
+            parameter.allow_from_autoenv = False
+    return root
 
 
 def _root(
+    context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            help="Defaults and suppressions (default: exhume.toml or [tool.exhume] of pyproject.toml here).",
+        ),
+    ] = None,
 ) -> None:
     if version:
         from exhume import __version__
 
         print(f"exhume {__version__}")
         raise typer.Exit
+    if context.invoked_subcommand is not None:
+        use(context, config)
+        return
+    print(context.get_help())

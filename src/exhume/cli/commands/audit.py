@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from exhume.cli.options import AllowGlobal, App, Output, ReportFormat, Session, Source, SourceTimezone, TablePrefix, User
 from exhume.report.formats import Format
+
+if TYPE_CHECKING:
+    from exhume.audit.engine import AuditOptions
+    from exhume.audit.findings import AuditReport
 
 
 class FailOn(enum.StrEnum):
@@ -21,27 +25,82 @@ class FailOn(enum.StrEnum):
 
 
 def command(
+    context: typer.Context,
     source: Source,
     fmt: ReportFormat = Format.TABLE,
     output: Output = None,
-    fail_on: Annotated[FailOn | None, typer.Option("--fail-on", help="Least severity that makes the exit code 1 (default: error).")] = None,
-    select: Annotated[list[str] | None, typer.Option("--select", metavar="RULE", help="Only rules whose id starts so. Repeatable.")] = None,
-    ignore: Annotated[list[str] | None, typer.Option("--ignore", metavar="RULE", help="No rules whose id starts so. Repeatable.")] = None,
-    baseline: Annotated[Path | None, typer.Option("--baseline", metavar="FILE", help="Known findings, which do not count.")] = None,
+    fail_on: Annotated[FailOn, typer.Option("--fail-on", help="Least severity that makes the exit code 1.")] = FailOn.ERROR,
+    select: Annotated[
+        list[str] | None, typer.Option("--select", metavar="RULE", help="Only rules whose id starts so. Repeatable.")
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option("--ignore", metavar="RULE", help="No rules whose id starts so. Repeatable.")
+    ] = None,
+    baseline: Annotated[
+        Path | None, typer.Option("--baseline", metavar="FILE", help="Findings known before; they do not count.")
+    ] = None,
     write_baseline: Annotated[
-        Path | None, typer.Option("--write-baseline", metavar="FILE", help="Write the fingerprints of all findings to FILE.")
+        Path | None,
+        typer.Option("--write-baseline", metavar="FILE", help="Write the fingerprints of all findings to FILE."),
     ] = None,
-    config: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="exhume.toml or pyproject.toml (default: of the working folder).")
-    ] = None,
-    window: Annotated[str | None, typer.Option("--window", metavar="TIME", help="Longest time between repeated approvals, e.g. 7d, 12h.")] = None,
+    window: Annotated[
+        str, typer.Option("--window", metavar="TIME", help="Longest time between repeated approvals: 7d, 12h, ...")
+    ] = "7d",
     app: App = None,
     user: User = None,
     session: Session = None,
-    since: Annotated[str | None, typer.Option("--since", metavar="TIME", help="Only findings at or after this time (RFC 3339).")] = None,
-    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only findings before this time (RFC 3339).")] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="Only findings at or after this time (ISO 8601).")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="TIME", help="Only findings at or before this time (ISO 8601).")
+    ] = None,
     source_timezone: SourceTimezone = "auto",
     allow_global: AllowGlobal = None,
     table_prefix: TablePrefix = "",
 ) -> None:
     """Read an event log as an investigator would; nothing is written to the source."""
+    import exhume
+    from exhume.audit.engine import AuditOptions
+    from exhume.audit.findings import Severity
+    from exhume.cli.exits import after_audit
+    from exhume.cli.output import emit
+    from exhume.cli.parse import duration, moment
+    from exhume.events.interface import ReadOptions
+    from exhume.report.results import of_audit
+
+    options = AuditOptions(
+        select=tuple(select or ()),
+        ignore=tuple(ignore or ()),
+        window=duration(window),
+        app=app,
+        user=user,
+        session=session,
+        since=moment(since),
+        until=moment(until),
+    )
+    read = ReadOptions(timezone=source_timezone, allow_globals=tuple(allow_global or ()))
+    report = exhume.audit(source, options, read=read, table_prefix=table_prefix)
+    _cover(context, report, options, baseline)
+    if write_baseline is not None:
+        from exhume.audit.baseline import write
+        from exhume.cli.output import say
+
+        say(f"{write(write_baseline, report.findings)} findings written to {write_baseline}")
+    emit(of_audit(report), fmt, output)
+    raise typer.Exit(after_audit(report, fail_on=Severity[fail_on.name]))
+
+
+def _cover(context: typer.Context, report: AuditReport, options: AuditOptions, baseline: Path | None) -> None:
+    """Applies suppressions of the configuration and the baseline."""
+    from exhume.cli.config import of
+
+    config = of(context)
+    if not config.suppressions and baseline is None:
+        return
+    from exhume.audit.baseline import read
+    from exhume.audit.suppress import cover
+
+    filters = (options.select, options.ignore, options.app, options.user, options.session, options.since, options.until)
+    known = None if baseline is None else read(baseline)
+    cover(report, config.suppressions, baseline=known, whole=not any(filters))

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Annotated
 
-def command() -> None:
+import typer
+
+
+def command(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
     """List the known layouts and which can be moved to which."""
+    import json
+
     from exhume.migrate.chain import layouts_graph
 
-    for name, summary, steps in layouts_graph():
-        print(f"{name:16s} {summary}")
-        for target, changes in steps:
-            print(f"{'':16s}   -> {target}: {changes}")
+    graph = layouts_graph()
+    if as_json:
+        listed = [
+            {"layout": node.name, "summary": node.summary, "steps": [{"to": to, "changes": text} for to, text in node.steps]}
+            for node in graph
+        ]
+        print(json.dumps(listed, indent=2))
+        return
+    width = max(len(node.name) for node in graph)
+    for node in graph:
+        print(f"{node.name:{width}s}  {node.summary}")
+        for target, changes in node.steps:
+            print(f"{'':{width}s}    -> {target}: {changes}")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from exhume.cli.options import AllowGlobal, Output, ReportFormat, Source, TablePrefix
+from exhume.cli.options import AllowGlobal, Output, Quiet, ReportFormat, Source, TablePrefix
 from exhume.report.formats import Format
 
 
@@ -23,18 +23,25 @@ def command(
         bool, typer.Option("--second-opinion/--no-second-opinion", help="Ask fickling about refused values, in a bounded child process.")
     ] = True,
     table_prefix: TablePrefix = "",
+    quiet: Quiet = False,
 ) -> None:
     """List what every pickle in a database names; nothing is executed."""
     import exhume
     from exhume.cli.exits import after_scan
-    from exhume.cli.output import emit
+    from exhume.cli.output import emit, progress
     from exhume.report.documents import Span
     from exhume.report.results import of_scan
     from exhume.report.wire import now
 
     started = now()
-    result = exhume.scan(
-        source, table_prefix=table_prefix, allow_globals=allow_global or (), extract=extract, second_opinion=second_opinion
-    )
+    with progress("scan", quiet=quiet) as update:
+        result = exhume.scan(
+            source,
+            table_prefix=table_prefix,
+            allow_globals=allow_global or (),
+            extract=extract,
+            second_opinion=second_opinion,
+            progress=update,
+        )
     emit(of_scan(result, span=Span(started, now())), fmt, output)
     raise typer.Exit(after_scan(refused=result.values_refused))
