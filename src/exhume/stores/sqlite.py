@@ -25,6 +25,8 @@ _STEPS_PER_LOOK = 200_000
 _STEPS_AT_LEAST = 4_000_000
 _STEPS_PER_BYTE = 16
 
+#: UnicodeError: Python cannot decode SQLite's message where that quotes a damaged schema.
+_FAILURES = (sqlite3.Error, MemoryError, UnicodeError)
 _SELECT_ONLY = frozenset(
     {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_TRANSACTION}
 )
@@ -175,7 +177,7 @@ class SqliteStore:
     def _open_snapshot(self) -> sqlite3.Connection:
         try:
             return self._begin(self._uri)
-        except sqlite3.Error as error:
+        except _FAILURES as error:
             hot = any(sidecar.kind == "journal" and sidecar.size for sidecar in self._sidecars)
             if not hot or _primary(error) not in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
                 raise self._explained(error) from error
@@ -188,7 +190,7 @@ class SqliteStore:
         self._uri = self._private_copy("journal")
         try:
             return self._begin(self._uri)
-        except sqlite3.Error as error:
+        except _FAILURES as error:
             raise self._explained(error) from error
 
     def _begin(self, uri: str) -> sqlite3.Connection:
@@ -294,7 +296,7 @@ class SqliteStore:
                 yield from cursor
             finally:
                 cursor.close()
-        except (sqlite3.Error, MemoryError) as error:
+        except _FAILURES as error:
             raise self._explained(error) from error
 
     def _budget(self) -> int:
@@ -308,6 +310,8 @@ class SqliteStore:
     def _explained(self, error: Exception) -> ExhumeError:
         if isinstance(error, MemoryError):
             return NothingToLookAt(f"{self._name} needs more memory than there is.", todo="Allow more memory.")
+        if isinstance(error, UnicodeError):
+            return NothingToLookAt(f"{self._name} is damaged: its schema is no text.", todo=_DAMAGED[1])
         code = _primary(error)
         if code == sqlite3.SQLITE_INTERRUPT and not self._exhausted:
             raise KeyboardInterrupt from error  # SQLite swallowed it: the signal came while it called our budget

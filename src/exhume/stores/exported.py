@@ -1,0 +1,381 @@
+"""Exported event logs as a store: session JSON, lists of sessions or events, JSON Lines, Vertex AI listings.
+
+The file is taken apart once, into a private temporary database that orders what it holds; values stay text until a
+reader parses them. Known forms, all in camelCase and in snake_case:
+
+* one session: what `adk run --save_session` writes and `GET /apps/{a}/users/{u}/sessions/{s}` gives (google-adk 1.x and
+  2.x: the Session model), a list of them, or an object with a list of them under `sessions`;
+* a list of events, such as ADK Java gives, or JSON Lines of events, bare or as `exhume export` writes them;
+* pages of `GET .../reasoningEngines/{r}/sessions/{s}/events` of Vertex AI (`sessionEvents`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from exhume.errors import NothingToLookAt, UsageError
+from exhume.redact import printable
+from exhume.stores.interface import Cell, Column, Ordered, Row, Store, StoreInfo, Table
+from exhume.stores.json_items import NotItems, Span, array_items, load, object_members, root
+
+#: One JSON document is read at once, so it must fit into memory several times; JSON Lines may be of any size.
+MOST_DOCUMENT = 128 << 20
+MOST_LINE = 32 << 20
+_BATCH = 500
+_CHUNK = 1 << 20
+
+_SESSIONS = Table(
+    "sessions",
+    tuple(Column(name, kind) for name, kind in (
+        ("app_name", "TEXT"), ("user_id", "TEXT"), ("id", "TEXT"), ("state", "TEXT"), ("create_time", "REAL"),
+        ("update_time", "REAL"),
+    )),
+    primary_key=("app_name", "user_id", "id"),
+)  # fmt: skip
+_EVENTS = Table(
+    "events",
+    tuple(Column(name, kind) for name, kind in (
+        ("id", "TEXT"), ("app_name", "TEXT"), ("user_id", "TEXT"), ("session_id", "TEXT"), ("invocation_id", "TEXT"),
+        ("timestamp", "REAL"), ("event_data", "TEXT"),
+    )),
+    primary_key=("app_name", "user_id", "session_id", "id"),
+)  # fmt: skip
+_TABLES = {"sessions": _SESSIONS, "events": _EVENTS}
+
+
+class Key(NamedTuple):
+    """Which session something belongs to, as far as the file says it."""
+
+    app: str = ""
+    user: str = ""
+    session: str = ""
+
+
+def first_of(value: Mapping[str, Any], *names: str) -> Any:
+    """The first of several spellings of a key that has a value other than null."""
+    for name in names:
+        found = value.get(name)
+        if found is not None:
+            return found
+    return None
+
+
+def event_of(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The event inside its wrapping: `event` of a line of `exhume export`, `rawEvent` of Vertex AI, or the value itself.
+
+    Vertex AI's `rawEvent` is the whole event as ADK made it; google-adk 2.13 prefers it, too
+    (`sessions/vertex_ai_session_service.py`).
+    """
+    inner = first_of(value, "event", "event_data", "rawEvent", "raw_event")
+    if isinstance(inner, str):
+        inner = load(inner)
+    return inner if isinstance(inner, dict) else value
+
+
+def is_vertex(value: Mapping[str, Any]) -> bool:
+    """Is this an entry of a Vertex AI listing?"""
+    name = value.get("name")
+    return isinstance(name, str) and "/events/" in name and "/sessions/" in name
+
+
+def seconds_of(value: Any) -> float | None:
+    """A time of an export in epoch seconds: a number of seconds or, beyond the year 5138, milliseconds; RFC 3339."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if not -1e17 < value < 1e17:
+            return None
+        # ADK Java writes milliseconds (Event.timestamp)
+        return float(value) / 1000.0 if abs(value) > 1e11 else float(value)
+    if isinstance(value, str) and len(value) < 64:
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return None
+
+
+class ExportStore:
+    """One exported file. Opening reads all of it; closing removes the temporary database."""
+
+    def __init__(self, path: Path, *, name: str) -> None:
+        self._path = path
+        self._name = printable(name)
+        self._notes: list[str] = []
+        # an empty name makes SQLite keep the database in a file of its own that nobody else sees, gone on close
+        self._database = sqlite3.connect("", isolation_level=None)
+        self._database.execute("PRAGMA cache_size = -8192")
+        self._database.execute("PRAGMA temp_store = FILE")
+        for table in _TABLES.values():
+            columns = ", ".join(f'"{column.name}"' for column in table.columns)
+            self._database.execute(f'CREATE TABLE "{table.name}" ({columns})')
+        self._counter = 0
+        self._open_ended = False
+        try:
+            self._sha256 = self._hash()
+            self._read()
+        except BaseException:
+            self.close()
+            raise
+
+    # ---------------------------------------------------------------- the store interface
+
+    def info(self) -> StoreInfo:
+        return StoreInfo(self._name, "export", "json", self._sha256, notes=tuple(self._notes))
+
+    def tables(self) -> Mapping[str, Table]:
+        return _TABLES
+
+    def count(self, table: str) -> int:
+        return int(self._database.execute(f'SELECT count(*) FROM "{_TABLES[table].name}"').fetchone()[0])
+
+    def rows(
+        self,
+        table: str,
+        columns: Sequence[str],
+        *,
+        order_by: Sequence[str] = (),
+        where: Mapping[str, str] | None = None,
+    ) -> Iterator[Ordered]:
+        names = _TABLES[table].column_names
+        picked = ", ".join(f'"{names[names.index(column)]}"' for column in columns)
+        order = ", ".join([*(f'"{names[names.index(column)]}"' for column in order_by), "rowid"])
+        filters = " AND ".join(f'"{names[names.index(column)]}" = ?' for column in where or ())
+        query = f'SELECT rowid, {picked} FROM "{table}"{f" WHERE {filters}" if filters else ""} ORDER BY {order}'
+        cursor = self._database.execute(query, [_stored(value) for value in (where or {}).values()])
+        while batch := cursor.fetchmany(_BATCH):
+            for position, *row in batch:
+                yield Ordered(position, tuple(map(_shown, row)))
+
+    def check_unchanged(self) -> str | None:
+        return self._hash()
+
+    def close(self) -> None:
+        with suppress(sqlite3.Error):
+            self._database.close()
+
+    # ---------------------------------------------------------------- reading the file
+
+    def _hash(self) -> str:
+        digest = hashlib.sha256()
+        try:
+            with self._path.open("rb") as file:
+                while chunk := file.read(_CHUNK):
+                    digest.update(chunk)
+        except OSError as error:
+            raise NothingToLookAt(f"{self._name} cannot be read: {error.strerror}.", todo="Check the path.") from error
+        return digest.hexdigest()
+
+    def _read(self) -> None:
+        self._database.execute("BEGIN")
+        try:
+            with self._path.open(encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
+                first = _first_line(file)
+                if isinstance(load(first), dict) and file.read(1):
+                    file.seek(0)
+                    self._read_lines(file)
+                else:
+                    file.seek(0)
+                    self._read_document(file)
+        except NotItems as error:
+            raise NothingToLookAt(
+                f"{self._name} is not JSON: {error}.", todo="Export the session again, or cut the file to whole lines."
+            ) from error
+        except OSError as error:
+            raise NothingToLookAt(f"{self._name} cannot be read: {error.strerror}.", todo="Check the path.") from error
+        self._database.execute("COMMIT")
+        self._fill_in_sessions()
+        if not self._counter:
+            raise NothingToLookAt(
+                f"{self._name} is JSON, but holds neither sessions nor events.",
+                todo="Known are session JSON, lists or lines of events, and Vertex AI listings.",
+            )
+        self._notes.append("A file of exported sessions or events.")
+        if self._open_ended:
+            self._notes.append("The listing goes on: it names a next page, which this file does not hold.")
+
+    def _read_lines(self, file: Any) -> None:
+        session = Key(session=self._path.name.split(".", 1)[0])
+        number = 0
+        while line := file.readline(MOST_LINE):
+            number += 1
+            if len(line) == MOST_LINE:
+                raise NothingToLookAt(
+                    f"Line {number} of {self._name} is longer than {MOST_LINE >> 20} MiB.", todo="Divide it."
+                )
+            text = line.strip()
+            if text:
+                self._value(text, Span(0, len(text)), session)
+
+    def _read_document(self, file: Any) -> None:
+        text = file.read(MOST_DOCUMENT)
+        if len(text) == MOST_DOCUMENT:
+            raise NothingToLookAt(
+                f"{self._name} is one JSON document of more than {MOST_DOCUMENT >> 20} MiB.",
+                todo="Export it as JSON Lines, one event a line, which may be of any size.",
+            )
+        span = root(text)
+        session = Key(session=self._path.name.split(".", 1)[0])
+        if text[span.start] == "[":
+            for item in array_items(text, span):
+                self._value(text, item, session)
+        else:
+            self._value(text, span, session)
+
+    def _value(self, text: str, span: Span, outer: Key) -> None:
+        """A session, a listing, or one event."""
+        if text[span.start : span.start + 1] != "{":
+            self._event(text[span.start : span.end], outer)  # the reader says that it is no event
+            return
+        try:
+            members = dict(object_members(text, span))
+        except NotItems:
+            self._event(text[span.start : span.end], outer)
+            return
+        nested = next(
+            (members[name] for name in ("sessions", "events", "sessionEvents", "session_events") if name in members),
+            None,
+        )
+        if nested is None and members.keys() & {"lastUpdateTime", "last_update_time", "sessionState", "session_state"}:
+            nested = Span(span.start, span.start)  # a session without events
+        if _scalar(text, members, "type") == "session":
+            nested = Span(span.start, span.start)
+        if nested is None:
+            self._event(text[span.start : span.end], outer)
+            return
+        self._open_ended |= bool(_scalar(text, members, "nextPageToken", "next_page_token"))
+        key = _key(text, members, outer)
+        if not members.keys() & {"sessions", "sessionEvents", "session_events"}:
+            self._session(text, members, key)
+        if text[nested.start : nested.start + 1] == "[":
+            for item in array_items(text, nested):
+                self._value(text, item, key)
+
+    def _session(self, text: str, members: Mapping[str, Span], key: Key) -> None:
+        state = next((members[name] for name in ("state", "sessionState", "session_state") if name in members), None)
+        self._counter += 1
+        self._insert(
+            "sessions",
+            (
+                *key,
+                "{}" if state is None else text[state.start : state.end],
+                seconds_of(_scalar(text, members, "createTime", "create_time")),
+                seconds_of(_scalar(text, members, "lastUpdateTime", "last_update_time", "updateTime", "update_time")),
+            ),
+        )
+
+    def _event(self, text: str, outer: Key) -> None:
+        self._counter += 1
+        value = load(text)
+        if not isinstance(value, dict):
+            # kept, so that the reader says what is wrong with it
+            self._insert("events", (f"item-{self._counter}", *outer, None, None, text))
+            return
+        event = event_of(value)
+        key = Key(
+            _text(first_of(value, "appName", "app_name")) or outer.app,
+            _text(first_of(value, "userId", "user_id")) or outer.user,
+            _text(first_of(value, "sessionId", "session_id")) or outer.session,
+        )
+        ident = _text(event.get("id")) or _text(first_of(value, "event_id", "eventId"))
+        if is_vertex(value):
+            parts = str(value["name"]).split("/")
+            ident = ident or parts[-1]
+            key = Key(key.app or _after(parts, "reasoningEngines"), key.user, _after(parts, "sessions") or key.session)
+        time = seconds_of(first_of(event, "timestamp"))
+        if time is None:
+            time = seconds_of(first_of(value, "timestamp"))
+        invocation = first_of(event, "invocationId", "invocation_id")
+        invocation = first_of(value, "invocationId", "invocation_id") if invocation is None else invocation
+        self._insert(
+            "events",
+            (ident or f"item-{self._counter}", *key, None if invocation is None else _text(invocation), time, text),
+        )
+
+    def _insert(self, table: str, row: Row) -> None:
+        marks = ", ".join("?" * len(row))
+        try:
+            self._database.execute(f'INSERT INTO "{table}" VALUES ({marks})', [_stored(cell) for cell in row])
+        except sqlite3.Error as error:
+            raise NothingToLookAt(
+                f"There is no room to take {self._name} apart: {error}.",
+                todo="Free space in the temporary folder (TMPDIR).",
+            ) from error
+
+    def _fill_in_sessions(self) -> None:
+        """A list of bare events has no session rows: one without state and times is made for each session."""
+        self._database.execute(
+            "INSERT INTO sessions SELECT DISTINCT app_name, user_id, session_id, NULL, NULL, NULL FROM events "
+            "WHERE (app_name, user_id, session_id) NOT IN (SELECT app_name, user_id, id FROM sessions)"
+        )
+
+
+def _first_line(file: Any) -> str:
+    while line := file.readline(MOST_LINE):
+        if line.strip():
+            return str(line.strip())
+    return ""
+
+
+def _scalar(text: str, members: Mapping[str, Span], *names: str) -> Any:
+    for name in names:
+        span = members.get(name)
+        if span is not None and text[span.start] not in "[{":
+            value = load(text[span.start : span.end])
+            if value is not None:
+                return value
+    return None
+
+
+def _key(text: str, members: Mapping[str, Span], outer: Key) -> Key:
+    """The key that a session (or a listing) says, else what stands around it says."""
+    name = _text(_scalar(text, members, "name"))
+    session = _text(_scalar(text, members, "sessionId", "session_id", "id"))
+    if "/sessions/" in name:
+        session = session or _after(name.split("/"), "sessions")
+    return Key(
+        _text(_scalar(text, members, "appName", "app_name")) or outer.app,
+        _text(_scalar(text, members, "userId", "user_id")) or outer.user,
+        session or outer.session,
+    )
+
+
+def _after(parts: list[str], word: str) -> str:
+    return parts[parts.index(word) + 1] if word in parts[:-1] else ""
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if value is None or isinstance(value, (dict, list, bool)) else str(value)
+
+
+def _stored(cell: Cell) -> Cell:
+    """Text goes in as bytes: SQLite refuses lone surrogates, and bytes sort as the interface wants text to sort."""
+    if not isinstance(cell, str):
+        return cell
+    try:
+        return cell.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return cell.encode("utf-8", "surrogatepass")
+
+
+def _shown(cell: Cell) -> Cell:
+    return cell.decode("utf-8", "surrogateescape") if isinstance(cell, bytes) else cell
+
+
+def open_export(path: Path, *, name: str) -> Store:
+    """The store of an exported file.
+
+    Raises:
+        NothingToLookAt: it is not JSON, or holds neither sessions nor events.
+        UsageError: it is a folder.
+    """
+    if path.is_dir():
+        raise UsageError(f"{printable(name)} is a folder.", todo="Name a file.")
+    return ExportStore(path, name=name)
