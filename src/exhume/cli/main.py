@@ -21,7 +21,7 @@ def main() -> NoReturn:
 
 def run(arguments: list[str]) -> int:
     """Runs one command; the exit code is the result, an error's message is already on stderr."""
-    import click
+    import typer
 
     from exhume.cli.app import build
 
@@ -31,10 +31,10 @@ def run(arguments: list[str]) -> int:
     except ExhumeError as error:
         complain(error)
         return int(error.exit_code)
-    except click.exceptions.Abort:
+    except typer.Abort:
         complain(Interrupted("Interrupted.", todo="Nothing half-made was left; run the same command again."))
         return int(ExitCode.INTERRUPTED)
-    except click.ClickException as error:
+    except typer.TyperException as error:
         print(f"exhume: {printable(error.format_message())}", file=sys.stderr)
         print("  Run `exhume --help`, or the command with `--help`.", file=sys.stderr)
         return int(ExitCode.USAGE)

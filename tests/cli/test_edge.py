@@ -1,0 +1,117 @@
+"""Whatever goes wrong ends in one clear message and the documented exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+EXHUME = str(Path(sys.executable).with_name("exhume"))
+REFUND_DESK = Path(__file__).resolve().parents[2] / "fixtures" / "refund-desk-1.21.0.db"
+
+
+def exhume(*arguments: object, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [EXHUME, *map(str, arguments)], cwd=cwd, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+
+
+def no_sqlite_is_touched(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["nosuch"], 2, "No such command"),
+        (["detect"], 2, "SOURCE"),
+        (["detect", "x.db", "--format", "nope"], 2, "nope"),
+        (["detect", "missing.db"], 3, "missing.db does not exist"),
+        (["scan", "missing.db"], 3, "missing.db does not exist"),
+        (["migrate", "missing.db", "out.db"], 3, "missing.db does not exist"),
+        (["audit", "missing.db"], 3, "missing.db does not exist"),
+        (["verify", "missing.db", "also.db"], 3, "missing.db does not exist"),
+        (["show", "missing.db", "s"], 3, "missing.db does not exist"),
+        (["approvals", "missing.db"], 3, "missing.db does not exist"),
+        (["explain", "EXH999"], 2, "There is no rule EXH999"),
+        (["schema", "nope"], 2, "There is no schema named nope"),
+        (["audit", str(REFUND_DESK), "--window", "soon"], 2, "'soon' is not a duration"),
+        (["audit", str(REFUND_DESK), "--since", "soon"], 2, "'soon' is not a time"),
+        (["migrate", str(REFUND_DESK), "out.db", "--source-timezone", "Nowhere/Land"], 2, "Nowhere/Land"),
+        (["migrate", str(REFUND_DESK), "out.db", "--to", "v9"], 2, "v9"),
+        (["--config", "missing.toml", "detect", str(REFUND_DESK)], 3, "missing.toml"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),
+)
+def test_errors_are_one_message_and_a_documented_code(
+    arguments: Sequence[str], code: int, said: str, tmp_path: Path
+) -> None:
+    done = exhume(*arguments, cwd=tmp_path)
+    assert done.returncode == code
+    assert said in done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    assert no_sqlite_is_touched(tmp_path) == []
+
+
+def test_help_and_version(tmp_path: Path) -> None:
+    bare, asked = exhume(cwd=tmp_path), exhume("--help", cwd=tmp_path)
+    assert bare.returncode == asked.returncode == 0
+    assert bare.stdout == asked.stdout
+    assert exhume("--version", cwd=tmp_path).stdout.startswith("exhume 0.")
+
+
+@pytest.mark.parametrize(
+    "command", ["detect", "scan", "migrate", "verify", "audit", "show", "approvals", "export", "layouts", "rules", "explain", "schema"]
+)
+def test_every_command_has_help(command: str, tmp_path: Path) -> None:
+    done = exhume(command, "--help", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"Usage: exhume {command}")
+
+
+def test_an_option_can_come_from_the_environment_and_from_the_configuration(tmp_path: Path) -> None:
+    (tmp_path / "exhume.toml").write_text('[detect]\nformat = "json"\n')
+    assert json.loads(exhume("detect", REFUND_DESK, cwd=tmp_path).stdout)["layout"] == "v0"
+    shown = exhume("detect", REFUND_DESK, cwd=tmp_path, EXHUME_DETECT_FORMAT="markdown").stdout
+    assert shown.startswith("#")
+    assert exhume("detect", REFUND_DESK, cwd=tmp_path, EXHUME_VERSION="1").returncode == 0
+
+
+def test_a_reader_that_goes_away_gets_no_traceback(tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{EXHUME} rules | head -n 1"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.startswith("EXH101")
+    assert done.stderr == ""
+
+
+def test_no_colour_reaches_a_pipe(tmp_path: Path) -> None:
+    assert "\x1b" not in exhume("detect", REFUND_DESK, cwd=tmp_path).stdout
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_leaves_nothing_behind(sent: signal.Signals, tmp_path: Path, adk_db: Callable[[str], Path]) -> None:
+    source = adk_db("db-2.13.0-utc-over-1.21.0")
+    work = tmp_path / "work"
+    work.mkdir()
+    child = subprocess.Popen(
+        [EXHUME, "migrate", str(source), "out.db", "--quarantine", "box.db"], cwd=work, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(0.35)
+    child.send_signal(sent)
+    _, said = child.communicate(timeout=30)
+    if child.returncode == 130:
+        assert "exhume: " in said
+        assert no_sqlite_is_touched(work) == []
+    else:  # it was done before the signal came: then everything is there
+        assert child.returncode in (5, -sent)
+        assert set(no_sqlite_is_touched(work)) <= {"out.db", "box.db"}
+    assert no_sqlite_is_touched(source.parent) == [source.name]
