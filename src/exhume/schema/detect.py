@@ -48,8 +48,10 @@ def detect(store: Store, *, table_prefix: str = "", drift: bool = False) -> Dete
     """
     info = store.info()
     if info.kind == "export":
+        tables = dict(store.tables())
+        counts = {name: store.count(name) for name in tables}
         return Detection(
-            info, Layout.EXPORT, None, None, ReleaseRange(), evidence=("It is a file of exported events.",)
+            info, Layout.EXPORT, None, None, ReleaseRange(), evidence=info.notes, tables=tables, counts=counts
         )
     case = _Case(store, table_prefix)
     case.judge()

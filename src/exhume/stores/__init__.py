@@ -17,9 +17,17 @@ def _open_sqlite(location: Location) -> Store:
     return SqliteStore(location.path, name=location.name)
 
 
+def _open_export(location: Location) -> Store:
+    from exhume.stores.exported import open_export
+
+    assert location.path is not None
+    return open_export(location.path, name=location.name)
+
+
 #: The registry. A new kind of store is one module and one line here; openers import it only when it is needed.
 _OPENERS: dict[Kind, Callable[[Location], Store]] = {
     Kind.SQLITE: _open_sqlite,
+    Kind.EXPORT: _open_export,
 }
 
 

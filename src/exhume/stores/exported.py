@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from exhume.errors import NothingToLookAt, UsageError
 from exhume.redact import printable
 from exhume.stores.interface import Cell, Column, Ordered, Row, Store, StoreInfo, Table
-from exhume.stores.json_items import NotItems, Span, array_items, load, object_members, root
+from exhume.stores.json_items import NotItemsError, Span, array_items, load, object_members, root
 
 #: One JSON document is read at once, so it must fit into memory several times; JSON Lines may be of any size.
 MOST_DOCUMENT = 128 << 20
@@ -67,7 +67,7 @@ def first_of(value: Mapping[str, Any], *names: str) -> Any:
 
 
 def event_of(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The event inside its wrapping: `event` of a line of `exhume export`, `rawEvent` of Vertex AI, or the value itself.
+    """The event inside its wrapping: `event` of a line of `exhume export`, `rawEvent` of Vertex AI, or itself.
 
     Vertex AI's `rawEvent` is the whole event as ADK made it; google-adk 2.13 prefers it, too
     (`sessions/vertex_ai_session_service.py`).
@@ -182,7 +182,7 @@ class ExportStore:
                 else:
                     file.seek(0)
                     self._read_document(file)
-        except NotItems as error:
+        except NotItemsError as error:
             raise NothingToLookAt(
                 f"{self._name} is not JSON: {error}.", todo="Export the session again, or cut the file to whole lines."
             ) from error
@@ -234,7 +234,7 @@ class ExportStore:
             return
         try:
             members = dict(object_members(text, span))
-        except NotItems:
+        except NotItemsError:
             self._event(text[span.start : span.end], outer)
             return
         nested = next(

@@ -20,7 +20,7 @@ _BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
 _MAX_DEPTH = 300
 
 
-class NotItems(ValueError):
+class NotItemsError(ValueError):
     """The text is not JSON at this place; `offset` in characters."""
 
     def __init__(self, reason: str, offset: int) -> None:
@@ -37,10 +37,10 @@ class Span(NamedTuple):
 
 def root(text: str) -> Span:
     """The one value of a text, without what surrounds it."""
-    start = _SPACE.match(text).end()  # type: ignore[union-attr] - it matches the empty text, too
+    start = _after_space(text, 0)
     end = _end_of_value(text, start)
-    if _SPACE.match(text, end).end() != len(text):  # type: ignore[union-attr]
-        raise NotItems("something follows the JSON value", end)
+    if _after_space(text, end) != len(text):
+        raise NotItemsError("something follows the JSON value", end)
     return Span(start, end)
 
 
@@ -65,11 +65,11 @@ def _parts(text: str, span: Span, *, keyed: bool) -> Iterator[tuple[str, Span]]:
         if keyed:
             match = _STRING.match(text, position)
             if match is None:
-                raise NotItems("a key is missing", position)
+                raise NotItemsError("a key is missing", position)
             key = load(match.group()) or ""
             position = _after_space(text, match.end())
             if text[position : position + 1] != ":":
-                raise NotItems("a colon is missing", position)
+                raise NotItemsError("a colon is missing", position)
             position = _after_space(text, position + 1)
         end = _end_of_value(text, position)
         yield key, Span(position, end)
@@ -78,32 +78,34 @@ def _parts(text: str, span: Span, *, keyed: bool) -> Iterator[tuple[str, Span]]:
         if char == closing:
             return
         if char != ",":
-            raise NotItems("a comma is missing", position)
+            raise NotItemsError("a comma is missing", position)
         position = _after_space(text, position + 1)
 
 
 def _after_space(text: str, position: int) -> int:
-    return _SPACE.match(text, position).end()  # type: ignore[union-attr]
+    match = _SPACE.match(text, position)
+    assert match is not None  # it matches the empty text, too
+    return match.end()
 
 
 def _end_of_value(text: str, start: int) -> int:
     char = text[start : start + 1]
     if char and char in "[{":
         depth = 0
-        for match in _BRACKET.finditer(text, start):
-            found = match.group()
+        for bracket in _BRACKET.finditer(text, start):
+            found = bracket.group()
             if found in ("[", "{"):
                 depth += 1
                 if depth > _MAX_DEPTH:
-                    raise NotItems(f"it is nested deeper than {_MAX_DEPTH} levels", match.start())
+                    raise NotItemsError(f"it is nested deeper than {_MAX_DEPTH} levels", bracket.start())
             elif found in ("]", "}"):
                 depth -= 1
                 if depth == 0:
-                    return match.end()
-        raise NotItems("a bracket is not closed", start)
+                    return bracket.end()
+        raise NotItemsError("a bracket is not closed", start)
     match = _STRING.match(text, start) if char == '"' else _SCALAR.match(text, start)
     if match is None:
-        raise NotItems("a value is missing", start)
+        raise NotItemsError("a value is missing", start)
     return match.end()
 
 

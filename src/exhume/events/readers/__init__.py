@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from exhume.errors import Refused
 from exhume.events.interface import Reader, ReadOptions
+from exhume.events.readers.exported import ExportReader
 from exhume.events.readers.v1 import SqliteServiceReader, V1Reader, V1UnmarkedReader
 from exhume.schema.detection import Detection, Layout
 from exhume.stores.interface import Store
@@ -14,6 +15,7 @@ _READERS: dict[Layout, Callable[[Store, Detection, ReadOptions], Reader]] = {
     Layout.V1: V1Reader,
     Layout.V1_UNMARKED: V1UnmarkedReader,
     Layout.SQLITE_SERVICE: SqliteServiceReader,
+    Layout.EXPORT: ExportReader,
 }
 
 
