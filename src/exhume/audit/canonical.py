@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from exhume.audit.log import Call
+
 
 def canonical(value: Any) -> bytes:
     """16 bytes that are equal for equal JSON values: key order is ignored, numbers count by value (300 = 300.0),
@@ -58,6 +60,8 @@ def _number(value: float) -> bytes:
     return b"n%x;" % value
 
 
-def same_arguments(left: Any, right: Any) -> bool:
-    """Are two calls' arguments equal? Null, missing and `{}` are equal only as the whole."""
-    return canonical(left or {}) == canonical(right or {})
+def arguments(call: Call) -> bytes:
+    """Digest of a call's arguments, made once. Null, missing and `{}` are equal only as the whole."""
+    if call.arguments is None:
+        call.arguments = canonical(call.args or {})
+    return call.arguments

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
-from exhume.audit.canonical import canonical
+from exhume.audit.canonical import arguments, canonical
 from exhume.audit.findings import Confidence
 from exhume.audit.log import (
     CONFIRMATION,
@@ -174,31 +176,41 @@ class _Calls:
 
     def __init__(self, log: SessionLog) -> None:
         self.by_id: dict[str, list[Call]] = {}
-        self.without_id: dict[str, list[Call]] = {}
+        self.by_branch: dict[tuple[str, str], list[Call]] = {}
+        self.without_id: list[Call] = []
+        self.alike_by_content: dict[tuple[str, bytes], list[Call]] | None = None
         for call in log.calls:
             if call.name == CONFIRMATION:
                 continue
             if call.id is None:
-                self.without_id.setdefault(call.name, []).append(call)
+                self.without_id.append(call)
             else:
                 self.by_id.setdefault(call.id, []).append(call)
+                if not call.own_id:
+                    self.by_branch.setdefault((call.entry.branch, call.id), []).append(call)
 
     def meant(self, ident: str, at: Entry) -> list[Call]:
         """All stored calls under an `adk-` id; of calls under a model's id the newest up to `at`, same branch first."""
         calls = self.by_id.get(ident, [])
         if not calls or calls[0].own_id:
             return calls
-        before = [call for call in calls if call.entry.index <= at.index] or calls[:1]
-        same = [call for call in before if call.entry.branch == at.branch]
-        return (same or before)[-1:]
+        return newest(self.by_branch.get((at.branch, ident), []), at) or newest(calls, at) or calls[:1]
 
     def alike(self, name: Any, args: Any, at: Entry) -> list[Call]:
         """The newest call without id of that name and those arguments up to `at`."""
-        wanted = canonical(args or {})
-        for call in reversed(self.without_id.get(name, ()) if isinstance(name, str) else ()):
-            if call.entry.index <= at.index and canonical(call.args or {}) == wanted:
-                return [call]
-        return []
+        if not self.without_id or not isinstance(name, str):
+            return []
+        if self.alike_by_content is None:
+            self.alike_by_content = {}
+            for call in self.without_id:
+                self.alike_by_content.setdefault((call.name, arguments(call)), []).append(call)
+        return newest(self.alike_by_content.get((name, canonical(args or {})), []), at)
+
+
+def newest(calls: list[Call], at: Entry) -> list[Call]:
+    """The last of `calls`, which are in causal order, that does not stand after `at`; empty where all do."""
+    place = bisect_right(calls, at.index, key=lambda call: call.entry.index)
+    return calls[place - 1 : place] if place else []
 
 
 class _Builder:
@@ -267,12 +279,14 @@ class _Builder:
             for ident in wanted:
                 response = answered.get(ident)
                 if response is not None and response.call is not None:
-                    own = self.calls.meant(ident, entry) if response.call.own_id else [response.call]
-                    self.gated(own or [response.call]).placeholders.append(response)
+                    own = self.calls.meant(ident, entry) if response.call.own_id else []
+                    gated = self.gated(own or [response.call])
+                    gated.placeholders.append(response)
+                    gated.wanted.append(entry)
                 else:
                     calls = self.calls.meant(ident, entry)
                     if calls:
-                        self.gated(calls)
+                        self.gated(calls).wanted.append(entry)
 
     def find_answers(self) -> None:
         for response in self.log.responses:
@@ -341,3 +355,46 @@ class _Builder:
 def read_approvals(log: SessionLog) -> Approvals:
     """Requests, decisions and gated calls of a session whose calls and responses are paired."""
     return _Builder(log).build()
+
+
+def asked_again(gated: GatedCall) -> bool:
+    """Did the tool itself ask again after each approval but the last, before it ran: a confirmation in steps?"""
+    decisions = [decision for decision in gated.decisions if decision.approved is not None]
+    executions = [response.entry.index for response in gated.executions]
+    placeholders = sorted(response.entry.index for response in gated.placeholders)
+    for earlier, later in pairwise(decisions):
+        if earlier.request is later.request or not earlier.approved:
+            return False
+        if _any_between(executions, earlier.index, later.index):
+            return False
+        if not _any_between(placeholders, earlier.index, later.index):
+            return False
+    return len(decisions) > 1
+
+
+def _any_between(indexes: list[int], after: int, before: int) -> bool:
+    place = bisect_right(indexes, after)
+    return place < len(indexes) and indexes[place] < before
+
+
+class OpenRequests:
+    """Answers which of a gated call's requests stood open at a place in the log."""
+
+    def __init__(self, requests: list[Request]) -> None:
+        self.starts: list[int] = []
+        self.longest: list[tuple[float, Request]] = []
+        self.last = -1
+        for request in sorted(requests, key=lambda request: request.index):
+            closed = request.closed
+            ends = (float("inf") if closed is None else closed, request)
+            self.starts.append(request.index)
+            self.longest.append(max(ends, self.longest[-1], key=lambda end: end[0]) if self.longest else ends)
+            self.last = max(self.last, request.calls[-1].entry.index)
+
+    def at(self, index: int) -> Request | None:
+        """A request that was presented up to `index` and neither answered nor sealed before it."""
+        place = bisect_right(self.starts, index)
+        if not place:
+            return None
+        end, request = self.longest[place - 1]
+        return request if end >= index else None

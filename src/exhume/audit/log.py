@@ -26,7 +26,8 @@ class Call:
     """A `function_call` part of an event that is not partial. `ordinal` counts calls in causal order.
 
     `id` is None where the event has none (or an empty one). `responses` are the ones paired with this call, in causal
-    order; `early` are responses to it that stand before it both by time and in storage.
+    order; `early` are responses to it that stand before it both by time and in storage. `arguments` keeps the digest of
+    `args` once `exhume.audit.canonical.arguments` has made it.
     """
 
     id: str | None
@@ -37,6 +38,7 @@ class Call:
     long_running: bool = False
     responses: list[Response] = field(default_factory=list)
     early: list[Response] = field(default_factory=list)
+    arguments: bytes | None = None
 
     @property
     def own_id(self) -> bool:
@@ -150,11 +152,13 @@ class Request:
     def index(self) -> int:
         return self.calls[0].entry.index
 
-    def open_at(self, index: int) -> bool:
-        """Was it presented before the entry at `index`, and neither answered nor sealed before it?"""
-        if self.index > index or (self.sealed is not None and self.sealed.entry.index < index):
-            return False
-        return all(decision.index >= index for decision in self.decisions if decision.approved is not None)
+    @property
+    def closed(self) -> int | None:
+        """Index of the entry that closed it: the first readable answer or the sealing; None while it is open."""
+        ends = [decision.index for decision in self.decisions if decision.approved is not None][:1]
+        if self.sealed is not None:
+            ends.append(self.sealed.entry.index)
+        return min(ends, default=None)
 
 
 @dataclass(slots=True, eq=False)
@@ -164,6 +168,7 @@ class GatedCall:
     Attributes:
         calls: its stored calls, in causal order.
         placeholders: agent responses that only say that a confirmation is wanted.
+        wanted: the events whose `requested_tool_confirmations` name it.
         requests: confirmation requests for it.
         executions: agent responses after the first readable answer that are results, errors of the tool included.
         early: agent responses that are results and stand before any answer.
@@ -175,6 +180,7 @@ class GatedCall:
 
     calls: list[Call]
     placeholders: list[Response] = field(default_factory=list)
+    wanted: list[Entry] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
     executions: list[Response] = field(default_factory=list)
     early: list[Response] = field(default_factory=list)
@@ -226,6 +232,7 @@ class SessionLog:
         order_known: False where the order of events cannot be decided; rules that need it stay silent.
         unread: entries of which nothing could be read: what they held, a call or a response, is unknown.
         rewound: per entry index, was it taken back by a later rewind? Empty when nothing was.
+        shared: work on this session that several rules need, made by the first of them.
     """
 
     key: SessionKey

@@ -1,6 +1,11 @@
 """The rules by family; importing a module here registers its rules, one line a module."""
 
 from exhume.audit.rules import (  # noqa: F401 - each import registers
+    approvals_decisions,
+    approvals_repeated,
+    approvals_runs,
+    call_ids,
+    call_ids_links,
     content,
     log_losses,
     log_rows,

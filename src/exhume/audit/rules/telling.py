@@ -1,0 +1,139 @@
+"""Builds findings of the families that look at approvals and call ids: evidence in causal order, ids made printable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from exhume.audit.findings import Confidence, Evidence, Finding, Severity
+from exhume.audit.log import Call, Decision, GatedCall, Request, Response, SessionLog
+from exhume.audit.rule import Rule
+from exhume.redact import printable
+
+#: Rows that one finding names; the message gives the whole number. A hostile file may have millions.
+MOST_EVIDENCE = 30
+#: Longest part of a fingerprint's subject; ids are shorter, a hostile one may be megabytes long.
+_LONGEST_SUBJECT = 300
+
+
+class Part(NamedTuple):
+    """A call or response that a finding rests on, and what it is to it (`call`, `request`, `approval`, ...)."""
+
+    role: str
+    item: Call | Response
+    note: str = ""
+
+
+def shown(text: object) -> str:
+    """A name or id from the log, short and printable."""
+    return printable(text, limit=80)
+
+
+def named(call: Call) -> str:
+    """A call as a reader wants to see it: `issue_refund (adk-1)`."""
+    return f"{shown(call.name or 'a call without a name')} ({shown(call.id) if call.id else 'no id'})"
+
+
+def identity(call: Call) -> str:
+    """What tells a call apart in a fingerprint: an id that ADK made, else the id with the event that holds it."""
+    return call.id if call.id is not None and call.own_id else f"{call.id or call.name}@{call.entry.event_id}"
+
+
+def finding(
+    rule: Rule,
+    log: SessionLog,
+    message: str,
+    parts: Iterable[Part],
+    *,
+    subject: Iterable[str],
+    severity: Severity | None = None,
+    confidence: Confidence = Confidence.EXACT,
+    todo: str = "",
+) -> Finding:
+    """A finding on one session.
+
+    Args:
+        parts: calls and responses it rests on, in any order; they are told in causal order.
+        subject: what the fingerprint is made of beside rule and session.
+        severity: None takes the rule's.
+    """
+    items = sorted(parts, key=lambda part: part.item.entry.index)
+    call_ids = dict.fromkeys(part.item.id for part in items if part.item.id is not None)
+    listed = items[:MOST_EVIDENCE]
+    return Finding(
+        rule=rule.id,
+        name=rule.name,
+        severity=rule.severity if severity is None else severity,
+        message=message,
+        app_name=log.key.app_name,
+        user_id=log.key.user_id,
+        session_id=log.key.session_id,
+        confidence=confidence,
+        event_ids=tuple(dict.fromkeys(part.item.entry.event_id for part in listed)),
+        call_ids=tuple(call_ids)[:MOST_EVIDENCE],
+        evidence=tuple(as_evidence(part) for part in listed),
+        todo=todo or rule.todo,
+        subject=tuple(one[:_LONGEST_SUBJECT] for one in subject),
+    )
+
+
+def as_evidence(part: Part) -> Evidence:
+    """One row of evidence."""
+    entry = part.item.entry
+    return Evidence("events", entry.record.key, part.role, entry.time, part.item.id, part.note)
+
+
+def request_parts(request: Request) -> list[Part]:
+    """The request as it was stored, each time."""
+    return [Part("request", call) for call in request.calls]
+
+
+def decision_part(decision: Decision) -> Part:
+    """An answer, with what it says."""
+    if decision.approved is None:
+        return Part("unreadable answer", decision.response, decision.reason)
+    note = "" if decision.payload is None else "with a payload"
+    return Part("approval" if decision.approved else "rejection", decision.response, note)
+
+
+def story(gated: GatedCall) -> list[Part]:
+    """All about a gated call: the call, its placeholder, requests, decisions, results."""
+    parts = [Part("call", call) for call in gated.calls]
+    parts += [Part("placeholder", response) for response in gated.placeholders]
+    for request in gated.requests:
+        parts += request_parts(request)
+        parts += map(decision_part, request.decisions)
+    for role, responses in (
+        ("execution", gated.executions),
+        ("execution", gated.early),
+        ("refusal", gated.refusals),
+        ("unknown tool", gated.unknown_tool),
+        ("aborted", gated.sealed),
+        ("misdirected answer", gated.misdirected),
+    ):
+        parts += [Part(role, response) for response in responses]
+    return parts
+
+
+def times(number: int) -> str:
+    """`once`, `twice`, `3 times`."""
+    return {1: "once", 2: "twice"}.get(number, f"{number:,} times")
+
+
+def duration(seconds: float | None) -> str:
+    """A span of time for a sentence: `4 s`, `12 min`, `3 h`, `2 days`; `an unknown time` where it is not known."""
+    if seconds is None or seconds != seconds:  # noqa: PLR0124 - NaN
+        return "an unknown time"
+    for unit, size in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if abs(seconds) >= 2 * size:
+            return f"{seconds / size:,.0f} {unit}"
+    return f"{seconds:,.1f} s"
+
+
+def unread_note(log: SessionLog) -> str:
+    """Why a rule says only `info`: a row that could not be read may hold what is missing; empty where all was read."""
+    if not log.unread:
+        return ""
+    number = len(log.unread)
+    rows = "an event" if number == 1 else f"{number:,} events"
+    return f" {rows[0].upper()}{rows[1:]} of this session could not be read and may hold what is missing here."
