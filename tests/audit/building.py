@@ -88,7 +88,8 @@ def build(case: Mapping[str, Any]) -> tuple[Log, Detection]:
     users_given = {f"{app}/{user}": {} for app, user in users} | (case.get("user_states") or {})
     for name, state in users_given.items():
         if state is not None:
-            log.user_rows.append(_row(*name.split("/"), None, _text(state), None, ZERO))
+            app, _, user = name.partition("/")
+            log.user_rows.append(_row(app, user, None, _text(state), None, ZERO))
     columns = tuple(Column(name, kind) for name, kind in case.get("columns", {}).items())
     return log, Detection(
         info=StoreInfo("case", "sqlite file", case.get("dialect", "sqlite")),
@@ -143,7 +144,7 @@ def _event(event: Mapping[str, Any], key: EventKey, at: float | None, position: 
         "author": event.get("author", "user" if "answer" in event else "agent"),
         "actions": {**event.get("actions", {})},
         "timestamp": time,
-        **event.get("data", {}),
+        **_filled(event.get("data", {})),
     }
     assert data is not None
     if "delta" in event:
@@ -163,10 +164,20 @@ def _event(event: Mapping[str, Any], key: EventKey, at: float | None, position: 
         return _read(record, event["event_data"])
     if layout in (Layout.V1, Layout.V1_UNMARKED, Layout.SQLITE_SERVICE, Layout.JS):
         record.text = json.dumps(data)
-    raw = event.get("raw", {})
+    raw = _filled(event.get("raw", {}))
     record.columns, record.raw = tuple(raw), tuple(raw.values())
     record.problems = tuple(Problem(**{"sha256": "0" * 64, **problem}) for problem in event.get("problems", ()))
     return record
+
+
+def _filled(values: Mapping[str, Any]) -> dict[str, Any]:
+    """`x * 1024` stands for 1024 letters, `pickle * 65535` for so many bytes."""
+    found = dict(values)
+    for name, value in values.items():
+        if isinstance(value, str) and value.startswith(("x * ", "pickle * ")):
+            count = int(value.rpartition(" ")[2])
+            found[name] = "x" * count if value.startswith("x") else b"\x80\x05" + b"N" * (count - 2)
+    return found
 
 
 def _read(record: EventRecord, text: str) -> EventRecord:
@@ -208,5 +219,3 @@ def _listed(value: Any) -> list[Any]:
     if value is None:
         return []
     return value if isinstance(value, list) else [value]
-
-

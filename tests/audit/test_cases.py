@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from exhume.audit.rule import catalogue
-from building import run
+from tests.audit.building import run
 
 CASES = Path(__file__).resolve().parent.parent / "cases"
 

@@ -392,7 +392,7 @@ class MissingCallId(Rule):
             return
         parts = [Part("call", call) for call in calls] + [Part("response", response) for response in responses]
         message = f"Without an id: {len(calls):,} of {len(log.calls):,} calls, {len(responses):,} of {len(log.responses):,} responses."
-        yield finding(self, log, message, parts, subject=(), confidence=Confidence.INFERRED)
+        yield finding(self, log, message, parts, subject=("ids",), confidence=Confidence.INFERRED)
 
 
 @register
