@@ -80,16 +80,16 @@ def build(case: Mapping[str, Any]) -> tuple[Log, Detection]:
             updated = last if session.get("updated", "last") == "last" else _at(session["updated"])
             text = session.get("state_text", json.dumps(session.get("state", {})))
             created = _at(session.get("created", 0))
-            log.session_rows.append(_row(app, user, ident, text, created, updated))
+            log.session_rows.append(_row(app, user, ident, text, created=created, updated=updated))
     apps_given = {app: {} for app in apps} | (case.get("app_states") or {})
     for app, state in apps_given.items():
         if state is not None:
-            log.app_rows.append(_row(app, None, None, _text(state), None, ZERO))
+            log.app_rows.append(_row(app, None, None, _text(state)))
     users_given = {f"{app}/{user}": {} for app, user in users} | (case.get("user_states") or {})
     for name, state in users_given.items():
         if state is not None:
             app, _, user = name.partition("/")
-            log.user_rows.append(_row(app, user, None, _text(state), None, ZERO))
+            log.user_rows.append(_row(app, user, None, _text(state)))
     columns = tuple(Column(name, kind) for name, kind in case.get("columns", {}).items())
     return log, Detection(
         info=StoreInfo("case", "sqlite file", case.get("dialect", "sqlite")),
@@ -117,7 +117,13 @@ def _text(state: Any) -> str:
 
 
 def _row(
-    app: str, user: str | None, ident: str | None, text: str, created: float | None, updated: float | None
+    app: str,
+    user: str | None,
+    ident: str | None,
+    text: str,
+    *,
+    created: float | None = None,
+    updated: float | None = ZERO,
 ) -> StateRecord:
     state, stored, problems = read_state(text)
     return StateRecord(app, user, ident, state, stored, created, updated, 0, problems)
