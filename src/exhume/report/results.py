@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from exhume.audit.timeline import Timeline
     from exhume.events.model import TimeZoneReport
     from exhume.migrate.interface import MigrationReport, VerifyReport
+    from exhume.pickles.scan import ScanReport
     from exhume.report.documents import Span
     from exhume.schema.detection import Detection
 
@@ -26,6 +27,17 @@ def of_detection(detection: Detection, *, span: Span, time_zone: TimeZoneReport 
     return Report(
         document=lambda: documents.detection_document(detection, span=span, time_zone=time_zone),
         view=lambda: views.detection_view(detection, span=span, time_zone=time_zone),
+    )
+
+
+def of_scan(report: ScanReport, *, span: Span) -> Report:
+    """The report of `scan`."""
+    from exhume.report import scan_report
+
+    return Report(
+        document=lambda: scan_report.scan_document(report, span=span),
+        view=lambda: scan_report.scan_view(report, span=span),
+        items="refused",
     )
 
 
