@@ -8,14 +8,19 @@ placeholder and C varies by release.
 
 from __future__ import annotations
 
-import json
-import re
 from bisect import bisect_right
-from collections.abc import Iterable
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from exhume.audit.canonical import arguments, canonical
+from exhume.audit.decisions import (
+    REJECTED_BY_ADK,
+    is_sealed,
+    read_decision,
+    says_refused,
+    says_unknown_tool,
+    says_wanted,
+)
 from exhume.audit.findings import Confidence
 from exhume.audit.log import (
     CONFIRMATION,
@@ -30,73 +35,6 @@ from exhume.audit.log import (
     SessionLog,
 )
 
-#: What pydantic 2 takes as a boolean besides booleans, in any case (google.adk.tools.tool_confirmation has lax fields).
-_TRUE = frozenset({"1", "on", "t", "true", "y", "yes"})
-_FALSE = frozenset({"0", "off", "f", "false", "n", "no"})
-_KNOWN_KEYS = frozenset({"hint", "confirmed", "payload"})
-
-_REJECTED_BY_ADK = "This tool call is rejected."
-_ABORTED = "Invocation was aborted by client."
-_REFUSED = re.compile(r"reject|\bden(?:y|ied|ies)|declined|refused|cancell?ed|not approved", re.IGNORECASE)
-_NOT_FOUND = re.compile(r"\A\W*(?:tool|function)\b.{0,200}?\bnot found", re.IGNORECASE | re.DOTALL)
-_PLACEHOLDER = re.compile(r"requires? confirmation", re.IGNORECASE)
-#: Longest text that is searched for such words.
-_SEARCHED = 4_000
-
-
-class Reading(NamedTuple):
-    """A decision as ADK 2.13 reads it: `approved` is None when it cannot be read, and then `reason` says why."""
-
-    approved: bool | None
-    payload: Any = None
-    lax: Any = None
-    reason: str = ""
-
-
-def read_decision(body: Any) -> Reading:
-    """Reads the body of a response to `adk_request_confirmation` as ToolConfirmation.from_response_dict (2.13.0) does.
-
-    The body is the object itself, or has exactly one key `response` with a JSON text of it. Unknown keys make it
-    invalid; `{}` is a denial.
-    """
-    if body is None:
-        return Reading(None, reason="it has no body")
-    if not isinstance(body, dict):
-        return Reading(None, reason="it is no object")
-    if len(body) == 1 and "response" in body:
-        text = body["response"]
-        if not isinstance(text, str):
-            return Reading(None, reason="the value of `response` is no JSON text")
-        try:
-            body = json.loads(text)
-        except (ValueError, RecursionError):
-            return Reading(None, reason="the text of `response` is no JSON")
-        if not isinstance(body, dict):
-            return Reading(None, reason="the text of `response` holds no object")
-    unknown = sorted(str(key) for key in body if key not in _KNOWN_KEYS)
-    if unknown:
-        return Reading(None, reason=f"it has unknown keys: {', '.join(unknown[:5])}")
-    if not isinstance(body.get("hint", ""), str):
-        return Reading(None, reason="its hint is no text")
-    payload = body.get("payload")
-    stored = body.get("confirmed", False)
-    approved = lax_boolean(stored)
-    if approved is None:
-        return Reading(None, payload, reason="the value of `confirmed` is no boolean")
-    return Reading(approved, payload, lax=stored if approved and not isinstance(stored, bool) else None)
-
-
-def lax_boolean(value: Any) -> bool | None:
-    """What pydantic 2 makes of a value for a boolean field in lax mode; None where it refuses."""
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, int | float):
-        return bool(value) if value in (0, 1) else None
-    if isinstance(value, str):
-        folded = value.lower()
-        return True if folded in _TRUE else False if folded in _FALSE else None
-    return None
-
 
 def original_call(call: Call) -> dict[str, Any]:
     """What a confirmation request says that it asks about: `{id, name, args}`; `{}` when it says nothing readable."""
@@ -104,45 +42,6 @@ def original_call(call: Call) -> dict[str, Any]:
         return {}
     found = call.args.get("originalFunctionCall", call.args.get("original_function_call"))
     return found if isinstance(found, dict) else {}
-
-
-def is_sealed(response: Response) -> bool:
-    """Is this the response with which ADK 2.13 closes an open call of an aborted invocation?"""
-    if response.by_user:
-        return False
-    body = response.body
-    if isinstance(body, dict) and body.get("error") == _ABORTED:
-        return True
-    return response.entry.data.get("error_code") == "INVOCATION_ABORTED"
-
-
-def _texts(body: Any) -> Iterable[str]:
-    """The error and status texts of a tool's response."""
-    if isinstance(body, str):
-        yield body[:_SEARCHED]
-    if not isinstance(body, dict):
-        return
-    for key in ("error", "status", "result", "message"):
-        value = body.get(key)
-        for text in value.values() if key == "error" and isinstance(value, dict) and len(value) < 20 else (value,):
-            if isinstance(text, str):
-                yield text[:_SEARCHED]
-
-
-def says_refused(body: Any) -> bool:
-    """Does a response itself say that the call was refused?"""
-    return any(_REFUSED.search(text) for text in _texts(body))
-
-
-def says_unknown_tool(body: Any) -> bool:
-    """Does a response say that the agent does not know the tool (`Tool 'x' not found`)?"""
-    error = body.get("error") if isinstance(body, dict) else None
-    return isinstance(error, str) and _NOT_FOUND.match(error[:_SEARCHED]) is not None
-
-
-def _says_wanted(body: Any) -> bool:
-    error = body.get("error") if isinstance(body, dict) else None
-    return isinstance(error, str) and _PLACEHOLDER.search(error[:_SEARCHED]) is not None
 
 
 def requested_confirmations(entry: Entry) -> dict[str, Any]:
@@ -341,13 +240,13 @@ class _Builder:
         before any decision on a call that has no placeholder at all."""
         if requested_confirmations(response.entry):
             return False
-        if _says_wanted(response.body):
+        if says_wanted(response.body):
             return True
         return not gated.placeholders and not gated.early and decided == 0
 
     def is_refusal(self, response: Response, latest: Decision | None) -> bool:
         body = response.body
-        if isinstance(body, dict) and body.get("error") == _REJECTED_BY_ADK:
+        if isinstance(body, dict) and body.get("error") == REJECTED_BY_ADK:
             return True
         return not (latest is not None and latest.approved) and says_refused(body)
 

@@ -3,9 +3,12 @@
 from exhume.audit.rules import (  # noqa: F401 - each import registers
     approvals_decisions,
     approvals_repeated,
+    approvals_requests,
     approvals_runs,
     call_ids,
     call_ids_links,
+    call_ids_reuse,
+    call_ids_turns,
     content,
     log_losses,
     log_rows,

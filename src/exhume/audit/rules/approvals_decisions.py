@@ -11,6 +11,7 @@ from exhume.audit.log import GatedCall, Request, SessionLog
 from exhume.audit.rule import Rule, register
 from exhume.audit.rules.telling import (
     Part,
+    confidence_of,
     decision_part,
     duration,
     finding,
@@ -45,23 +46,24 @@ class DuplicateApproval(Rule):
     payloads differ and how often the tool ran.
 
     ## Why it matters
-    Up to ADK 2.11 each answer that arrives in a later user event runs the tool again, with the new payload: two refunds
-    for one request.
+    Up to ADK 2.11 each answer that arrives in a later user event runs the tool again, with the new payload: two
+    refunds for one request.
 
     ## Example
-    A reviewer approves `issue_refund` on Friday. On Monday the same request is still on the screen and is approved again.
+    A reviewer approves `issue_refund` on Friday. On Monday the same request is still on the screen and is approved
+    again.
 
     ## How ADK behaves
-    1.14.0 to 2.11.0 only ask whether a response to the call stands after the newest answer, and run it again. 2.12.0 and
-    newer count a request as consumed by its first answer and store the second one without effect. An id that starts with
-    `adk-` is one request however often its event is stored.
+    1.14.0 to 2.11.0 only ask whether a response to the call stands after the newest answer, and run it again. 2.12.0
+    and newer count a request as consumed by its first answer and store the second one without effect. An id that
+    starts with `adk-` is one request however often its event is stored.
 
     ## Harmless causes
     A client that sends the answer again because the network failed, in a release that ignores the second one.
 
     ## What to do
-    Compare the executions with the books of the system behind the tool, and undo the surplus one. Make the client send
-    an answer once, and the tool idempotent by the id of its call.
+    Compare the executions with the books of the system behind the tool, and undo the surplus one. Make the client
+    send an answer once, and the tool idempotent by the id of its call.
     """
 
     id = "EXH101"
@@ -82,8 +84,8 @@ class DuplicateApproval(Rule):
             first, last = approvals[0].response.entry.time, approvals[-1].response.entry.time
             span = duration(last - first) if first is not None and last is not None else duration(None)
             message = (
-                f"Request {shown(request.id)} for {asked_about(request)} was approved {times(len(approvals))} within {span};"
-                f" the payloads {'differ' if len(payloads) > 1 else 'are equal'}.{ran}"
+                f"Request {shown(request.id)} for {asked_about(request)} was approved {times(len(approvals))}"
+                f" within {span}; the payloads {'differ' if len(payloads) > 1 else 'are equal'}.{ran}"
             )
             parts = request_parts(request) + [decision_part(decision) for decision in request.decisions]
             if gated is not None:
@@ -144,7 +146,7 @@ class RepeatedRequestApproved(Rule):
                 story(gated),
                 subject=(identity(gated.call),),
                 severity=Severity.INFO if in_steps else None,
-                confidence=_weakest(approved),
+                confidence=confidence_of(approved),
             )
 
 
@@ -156,19 +158,19 @@ class ConflictingDecisions(Rule):
     One request, or one original call under several requests, that was both approved and rejected.
 
     ## Why it matters
-    Which decision counted depends on the ADK release and on the order in which answers arrived. The person who said no
-    may believe that nothing happened.
+    Which decision counted depends on the ADK release and on the order in which answers arrived. The person who said
+    no may believe that nothing happened.
 
     ## Example
     A reviewer rejects a payment, a second one approves the same request an hour later, and the payment is sent.
 
     ## How ADK behaves
-    Before 2.12.0 the newest answer decides, each time; from 2.12.0 on the first one. A rejection is advisory: the tool
-    is called with `confirmed: false` and decides itself.
+    Before 2.12.0 the newest answer decides, each time; from 2.12.0 on the first one. A rejection is advisory: the
+    tool is called with `confirmed: false` and decides itself.
 
     ## Harmless causes
-    A reviewer who corrects a mistake before the tool ran. A tool that asks in steps, of which a later one was rejected:
-    then the finding is `info`.
+    A reviewer who corrects a mistake before the tool ran. A tool that asks in steps, of which a later one was
+    rejected: then the finding is `info`.
 
     ## What to do
     Ask both reviewers what they meant, and compare with the executions in the evidence.
@@ -198,18 +200,13 @@ class ConflictingDecisions(Rule):
                 story(gated),
                 subject=(identity(gated.call),),
                 severity=Severity.INFO if in_steps else None,
-                confidence=_weakest(gated.requests),
+                confidence=confidence_of(gated.requests),
             )
         for request in log.approvals.requests:
             if request.gated is None and len({one.approved for one in request.decisions} - {None}) > 1:
                 message = f"Request {shown(request.id)} for {asked_about(request)} was both approved and rejected."
                 parts = request_parts(request) + [decision_part(decision) for decision in request.decisions]
                 yield finding(self, log, message, parts, subject=(identity(request.calls[0]),))
-
-
-def _weakest(requests: Iterable[Request]) -> Confidence:
-    inferred = any(request.confidence is Confidence.INFERRED for request in requests)
-    return Confidence.INFERRED if inferred else Confidence.EXACT
 
 
 @register
@@ -220,8 +217,8 @@ class PendingApproval(Rule):
     A confirmation request without a decision, with its age at the end of the log.
 
     ## Why it matters
-    Somebody waits: the agent for a person, or a customer for both. A request that stays open can be approved much later,
-    when the action is no longer wanted.
+    Somebody waits: the agent for a person, or a customer for both. A request that stays open can be approved much
+    later, when the action is no longer wanted.
 
     ## Example
     A refund waits for approval since Friday; the user went on chatting about other things.
@@ -268,14 +265,15 @@ class UnknownApproval(Rule):
     A user's answer to a confirmation request that the session does not have.
 
     ## Why it matters
-    The decision was made about something else: a request of another session, a request that was deleted, or an id that
-    somebody made up to get an action approved.
+    The decision was made about something else: a request of another session, a request that was deleted, or an id
+    that somebody made up to get an action approved.
 
     ## Example
     A client keeps two windows open and sends the approval of one session into the other.
 
     ## How ADK behaves
-    The runner refuses a message whose responses belong to no call; an answer that was stored all the same has no effect.
+    The runner refuses a message whose responses belong to no call; an answer that was stored all the same has no
+    effect.
 
     ## Harmless causes
     A log that was cut at its beginning.
@@ -312,8 +310,8 @@ class MalformedDecision(Rule):
     """EXH111 malformed-decision
 
     ## What it detects
-    An answer to a confirmation request that ADK cannot read as a confirmation, or one that approves by a value that is
-    no boolean, such as `"yes"`, `"on"` or `1`.
+    An answer to a confirmation request that ADK cannot read as a confirmation, or one that approves by a value that
+    is no boolean, such as `"yes"`, `"on"` or `1`.
 
     ## Why it matters
     The person decided, and the decision had another effect than meant: an unreadable answer stops the resume with an
@@ -323,9 +321,9 @@ class MalformedDecision(Rule):
     `{"confirmed": true, "comment": "fine with me"}`: the unknown key makes the whole answer invalid.
 
     ## How ADK behaves
-    google.adk.tools.tool_confirmation (2.13.0) takes the object itself, or exactly one key `response` with a JSON text
-    of it; the keys are `confirmed`, `hint` and `payload`. Booleans are lax: y, yes, t, true, on, 1 and their opposites.
-    `{}` is a denial.
+    google.adk.tools.tool_confirmation (2.13.0) takes the object itself, or exactly one key `response` with a JSON
+    text of it; the keys are `confirmed`, `hint` and `payload`. Booleans are lax: y, yes, t, true, on, 1 and their
+    opposites. `{}` is a denial.
 
     ## Harmless causes
     A front end that answers in its own words; what was meant is then plain to a reader, but not to ADK.

@@ -30,9 +30,9 @@ class RepeatedActionApproved(Rule):
     """EXH103 repeated-action-approved
 
     ## What it detects
-    Different calls of one app and user with the same tool and the same arguments, each approved, with no more than the
-    window (`--window`, seven days by default) between the first approvals of neighbours in time; in one session or
-    across sessions. Key order in the arguments does not count, and numbers count by value.
+    Different calls of one app and user with the same tool and the same arguments, each approved, with no more than
+    the window (`--window`, seven days by default) between the first approvals of neighbours in time; in one session
+    or across sessions. Key order in the arguments does not count, and numbers count by value.
 
     ## Why it matters
     A worker that restarts asks again for the same action under new ids. The reviewer sees what looks like the same
@@ -46,8 +46,8 @@ class RepeatedActionApproved(Rule):
     release.
 
     ## Harmless causes
-    An action that is meant to repeat: a weekly order, a heater that is switched on each evening. Then use a suppression
-    or a smaller window. When at most one of the calls ran the finding is a warning.
+    An action that is meant to repeat: a weekly order, a heater that is switched on each evening. Then use a
+    suppression or a smaller window. When at most one of the calls ran the finding is a warning.
 
     ## What to do
     Ask whether the customer was to get it once; compare the results in the evidence with the system behind the tool.
@@ -113,8 +113,8 @@ class RepeatedActionApproved(Rule):
         evidence = tuple(part for one in group for part in one.evidence)[:MOST_EVIDENCE]
         calls = [one.evidence[0].call_id for one in group]
         message = (
-            f"{shown(last.tool)} with the same arguments was approved {times(len(group))} under different calls {where},"
-            f" within {duration(last.time - group[0].time)}; {ran:,} of them ran."
+            f"{shown(last.tool)} with the same arguments was approved {times(len(group))} under different calls"
+            f" {where}, within {duration(last.time - group[0].time)}; {ran:,} of them ran."
         )
         return Finding(
             rule=self.id,

@@ -115,6 +115,12 @@ def story(gated: GatedCall) -> list[Part]:
     return parts
 
 
+def confidence_of(requests: Iterable[Request]) -> Confidence:
+    """`inferred` where any of the requests was tied to its call by name and content."""
+    inferred = any(request.confidence is Confidence.INFERRED for request in requests)
+    return Confidence.INFERRED if inferred else Confidence.EXACT
+
+
 def times(number: int) -> str:
     """`once`, `twice`, `3 times`."""
     return {1: "once", 2: "twice"}.get(number, f"{number:,} times")
