@@ -68,15 +68,39 @@ class Fault(NamedTuple):
 
 @dataclass(slots=True)
 class Findings:
-    """What a walk found. `lenient`: parts that ADK would refuse are kept as they are, and nothing is told."""
+    """What a walk found.
+
+    `lenient`: parts that ADK would refuse are kept as they are, and nothing is told. `go`: Go's own spelling of
+    names (`StateDelta`), which older adk-go wrote, is read too.
+    """
 
     lenient: bool = False
+    go: bool = False
     faults: list[Fault] = field(default_factory=list)
     losses: list[Loss] = field(default_factory=list)
 
+    def lose(self, kind: str, place: Place) -> None:
+        """Notes a conversion. A hostile value may need millions: all are counted, the first thousand with places."""
+        place_known = len(self.losses) < _PLACES_TOLD
+        self.losses.append(Loss(kind, spell(place)) if place_known else _loss_elsewhere(kind))
+
+    def refuse(self, place: Place, reason: str) -> None:
+        """Notes a part that ADK 2.13 would refuse; the caller leaves it out."""
+        if len(self.faults) < _PLACES_TOLD:
+            self.faults.append(Fault(spell(place), reason))
+        self.lose("refused-part-dropped", place)
+
+
+_PLACES_TOLD = 1000
+
+
+@cache
+def _loss_elsewhere(kind: str) -> Loss:
+    return Loss(kind, "(further places)")
+
 
 def spell(place: Place) -> str:
-    """A place as text, such as `content.parts[0].text`."""
+    """A place as text, such as `content.parts[0].text`; long keys are cut."""
     steps: list[str | int] = []
     while not isinstance(place, str):
         place, step = place
@@ -86,8 +110,9 @@ def spell(place: Place) -> str:
         if isinstance(step, int):
             text += f"[{step}]"
         else:
-            text += f".{step}" if text else step
-    return text
+            short = step if len(step) <= 80 else step[:79] + "…"
+            text += f".{short}" if text else short
+    return text if len(text) <= 500 else text[:499] + "…"
 
 
 @cache
@@ -151,36 +176,31 @@ def shape(value: dict[str, Any], of: Model, place: Place, found: Findings) -> di
     out: dict[str, Any] = {}
     for key, item in value.items():
         spec = fields.get(key)
+        if spec is None and (found.go or found.lenient) and key[:1].isupper():
+            spec = fields.get(key[0].lower() + key[1:])
         if spec is None or spec.name in out:
             if of.extra == "forbid" and not found.lenient:
-                _refuse(found, (place, key), "ADK 2.13 knows no such field here and would refuse the session")
-            elif spec is None:
-                _pass_on(out, key, item, of, place, found)
+                found.refuse((place, key), "ADK 2.13 knows no such field here and would refuse the session")
+            elif key not in out and (item is not None or of.extra == "ignore"):
+                out[key] = item
             continue
         if item is None:
             continue
-        name, kind, about = spec
+        name, kind, _ = spec
+        made = item
         if kind == STR:
             if type(item) is not str:
-                item = _other(item, spec, (place, key), found)
+                made = _other(item, spec, (place, key), found)
         elif kind == OBJECT:
             if type(item) is not dict:
-                item = _other(item, spec, (place, key), found)
+                made = _other(item, spec, (place, key), found)
         elif kind != ANY:
-            item = _entered(item, spec, (place, key), found)
-        if item is not _REFUSED:
-            out[name] = item
+            made = _entered(item, spec, (place, key), found)
+        if made is not _REFUSED:
+            out[name] = made
     if of.defaults or of.required:
         _complete(out, of, place, found)
     return out
-
-
-def _pass_on(out: dict[str, Any], key: str, item: Any, of: Model, place: Place, found: Findings) -> None:
-    """A key that is no field. Older adk-go writes Go's own spelling, `StateDelta`: read leniently."""
-    if found.lenient and key[:1].isupper() and (key[0].lower() + key[1:]) in of.fields:
-        out.update(shape({key[0].lower() + key[1:]: item}, of, place, Findings(lenient=True)))
-    elif item is not None or of.extra == "ignore":
-        out.setdefault(key, item)
 
 
 def _complete(out: dict[str, Any], of: Model, place: Place, found: Findings) -> None:
@@ -192,7 +212,7 @@ def _complete(out: dict[str, Any], of: Model, place: Place, found: Findings) -> 
             out[name] = dict(default) if type(default) is dict else default
     for name in of.required:
         if name not in out:
-            _refuse(found, (place, name), "it is missing, and ADK 2.13 refuses the session without it")
+            found.refuse((place, name), "it is missing, and ADK 2.13 refuses the session without it")
 
 
 def _entered(item: Any, spec: Field, place: Place, found: Findings) -> Any:
@@ -227,8 +247,8 @@ def _list(items: list[Any], about: Field, place: Place, found: Findings) -> list
     if about.kind == MODEL:
         inner = about.about
         shaped = [
-            shape(one, inner, (place, index), found) if type(one) is dict else _member(one, about, (place, index), found)
-            for index, one in enumerate(items)
+            shape(one, inner, (place, i), found) if type(one) is dict else _member(one, about, (place, i), found)
+            for i, one in enumerate(items)
         ]
     else:
         shaped = [_member(one, about, (place, index), found) for index, one in enumerate(items)]
@@ -252,7 +272,7 @@ def _other(item: Any, spec: Field, place: Place, found: Findings) -> Any:
         return item
     made = _lax(item, spec.kind)
     if made is _REFUSED:
-        _refuse(found, place, f"it is not {_NAMES[spec.kind]}, and ADK 2.13 would refuse the session")
+        found.refuse(place, f"it is not {_NAMES[spec.kind]}, and ADK 2.13 would refuse the session")
     return made
 
 
@@ -265,10 +285,10 @@ _NAMES = {
 def _lax(item: Any, kind: int) -> Any:
     """pydantic's lax conversions between JSON types; `_REFUSED` where it has none."""
     if kind == BOOL:
-        word = str(item).lower() if isinstance(item, (str, int, float)) and item == item else ""
-        if item in (0, 1) and not isinstance(item, str):
-            return bool(item)
-        return True if word in _TRUE else False if word in _FALSE and isinstance(item, str) else _REFUSED
+        if isinstance(item, (int, float)):
+            return bool(item) if item in (0, 1) else _REFUSED
+        word = item.lower() if isinstance(item, str) else ""
+        return True if word in _TRUE else False if word in _FALSE else _REFUSED
     if kind == INT:
         if isinstance(item, bool):
             return int(item)
@@ -295,7 +315,7 @@ def _base64(item: Any, place: Place, found: Findings) -> Any:
             pass
     if found.lenient:
         return item
-    _refuse(found, place, "it is not base64, and ADK 2.13 would refuse the session")
+    found.refuse(place, "it is not base64, and ADK 2.13 would refuse the session")
     return _REFUSED
 
 
@@ -306,12 +326,6 @@ def without_nulls(value: Any) -> Any:
     if isinstance(value, list):
         return [without_nulls(item) for item in value]
     return value
-
-
-def _refuse(found: Findings, place: Place, reason: str) -> None:
-    text = spell(place)
-    found.faults.append(Fault(text, reason))
-    found.losses.append(Loss("refused-part-dropped", text))
 
 
 # ---------------------------------------------------------------------------------------------- camelCase sources

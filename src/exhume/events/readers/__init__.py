@@ -7,11 +7,13 @@ from collections.abc import Callable
 from exhume.errors import Refused
 from exhume.events.interface import Reader, ReadOptions
 from exhume.events.readers.exported import ExportReader
+from exhume.events.readers.v0 import V0Reader
 from exhume.events.readers.v1 import SqliteServiceReader, V1Reader, V1UnmarkedReader
 from exhume.schema.detection import Detection, Layout
 from exhume.stores.interface import Store
 
 _READERS: dict[Layout, Callable[[Store, Detection, ReadOptions], Reader]] = {
+    Layout.V0: V0Reader,
     Layout.V1: V1Reader,
     Layout.V1_UNMARKED: V1UnmarkedReader,
     Layout.SQLITE_SERVICE: SqliteServiceReader,

@@ -78,7 +78,8 @@ class TableReader:
         missing = [name for name in order_by if name not in names]
         if missing:
             raise NothingToLookAt(
-                f"The table {table.name} has no column {missing[0]}.", todo="Run `exhume detect` to see what the store is."
+                f"The table {table.name} has no column {missing[0]}.",
+                todo="Run `exhume detect` to see what the store is.",
             )
         where = self.filters(table, session_column)
         return self.store.rows(table.name, names, order_by=order_by, where=where or None)

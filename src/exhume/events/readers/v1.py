@@ -54,7 +54,14 @@ class V1Reader(TableReader):
             yield self.record(EventKey(app, user, session, ident), position, invocation, time_cell, cell, names, row)
 
     def record(
-        self, key: EventKey, position: int, invocation: Cell, time_cell: Cell, cell: Cell, names: tuple[str, ...], row: Row
+        self,
+        key: EventKey,
+        position: int,
+        invocation: Cell,
+        time_cell: Cell,
+        cell: Cell,
+        names: tuple[str, ...],
+        row: Row,
     ) -> EventRecord:
         """One event from its cells; nothing in them raises."""
         column_time = self.column_time(time_cell)
