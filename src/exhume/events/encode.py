@@ -152,9 +152,10 @@ def encode(value: Any, place: Place, found: Findings) -> Any:
 
 def _encode_dict(value: dict[Any, Any], place: Place, found: Findings) -> dict[str, Any]:
     made: dict[str, Any] = {}
-    for key, one in value.items():
+    for original, one in value.items():
+        key = original
         if type(key) is not str:
-            key = _key_text(key, place, found)
+            key = _key_text(original, place, found)
             found.lose("key-to-text", (place, key))
         inner = (place, key)
         if key in made:

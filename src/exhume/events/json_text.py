@@ -28,7 +28,7 @@ _BAD_BYTE = re.compile("[\udc80-\udcff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class NotJson(ExhumeError):
+class NotJson(ExhumeError):  # noqa: N818 - named like its siblings in exhume.errors
     """A text that is not JSON, or nests deeper or counts higher than can be read; `offset` in characters if known."""
 
     exit_code = ExitCode.REFUSED
@@ -91,14 +91,14 @@ def _parse_exactly(text: str, place: str) -> Parsed:
                 seen.add(key)
         return found
 
-    def constant(token: str) -> float:
+    def constant(word: str) -> float:
         nonlocal odd_numbers
         odd_numbers = True
-        return math.nan if token == "NaN" else math.inf
+        return math.nan if word == "NaN" else math.inf
 
-    def real(token: str) -> float:
+    def real(digits: str) -> float:
         nonlocal odd_numbers
-        number = float(token)
+        number = float(digits)
         odd_numbers = odd_numbers or math.isinf(number)
         return number
 

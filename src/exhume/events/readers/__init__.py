@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from importlib import import_module
+from typing import cast
 
 from exhume.errors import Refused
 from exhume.events.interface import Reader, ReadOptions
-from exhume.events.readers.exported import ExportReader
-from exhume.events.readers.v0 import V0Reader
-from exhume.events.readers.v1 import SqliteServiceReader, V1Reader, V1UnmarkedReader
 from exhume.schema.detection import Detection, Layout
 from exhume.stores.interface import Store
 
-_READERS: dict[Layout, Callable[[Store, Detection, ReadOptions], Reader]] = {
-    Layout.V0: V0Reader,
-    Layout.V1: V1Reader,
-    Layout.V1_UNMARKED: V1UnmarkedReader,
-    Layout.SQLITE_SERVICE: SqliteServiceReader,
-    Layout.EXPORT: ExportReader,
+#: Layout -> module in this folder and its class; a module is imported when its layout is met (start-up is part of
+#: every command).
+_READERS: dict[Layout, tuple[str, str]] = {
+    Layout.V0: ("v0", "V0Reader"),
+    Layout.V1: ("v1", "V1Reader"),
+    Layout.V1_UNMARKED: ("v1", "V1UnmarkedReader"),
+    Layout.SQLITE_SERVICE: ("v1", "SqliteServiceReader"),
+    Layout.GO: ("go", "GoReader"),
+    Layout.JS: ("js", "JsReader"),
+    Layout.JAVA_FLYWAY: ("go", "JavaFlywayReader"),
+    Layout.JAVA_CONTRIB: ("java_contrib", "JavaContribReader"),
+    Layout.EXPORT: ("exported", "ExportReader"),
 }
 
 
@@ -27,13 +31,15 @@ def open_reader(store: Store, detection: Detection, options: ReadOptions | None 
     Raises:
         Refused: for a layout whose events cannot be read (mixed, foreign, of an unknown version).
     """
-    reader = _READERS.get(detection.layout)
-    if reader is None:
+    found = _READERS.get(detection.layout)
+    if found is None:
         raise Refused(
             f"The events of a store of layout {detection.layout} cannot be read.",
             todo="Run `exhume detect` to see what contradicts what.",
         )
-    return reader(store, detection, options or ReadOptions())
+    module, name = found
+    reader = getattr(import_module(f"{__name__}.{module}"), name)
+    return cast(Reader, reader(store, detection, options or ReadOptions()))
 
 
 def readable_layouts() -> tuple[Layout, ...]:

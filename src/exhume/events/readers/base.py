@@ -77,10 +77,8 @@ class TableReader:
         names = table.column_names
         missing = [name for name in order_by if name not in names]
         if missing:
-            raise NothingToLookAt(
-                f"The table {table.name} has no column {missing[0]}.",
-                todo="Run `exhume detect` to see what the store is.",
-            )
+            what = f"The table {table.name} has no column {missing[0]}."
+            raise NothingToLookAt(what, todo="Run `exhume detect` to see what the store is.")
         where = self.filters(table, session_column)
         return self.store.rows(table.name, names, order_by=order_by, where=where or None)
 
@@ -144,4 +142,6 @@ def kind_of(value: object) -> str:
         return "a boolean"
     if isinstance(value, (int, float)):
         return "a number"
-    return {str: "a text", list: "a list", dict: "an object"}.get(type(value), type(value).__name__)
+    if isinstance(value, str):
+        return "a text"
+    return "a list" if isinstance(value, list) else "an object"

@@ -38,8 +38,8 @@ _WORDS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": F
 _BAD_BYTE = re.compile("[\udc80-\udcff]")
 
 
-class _Row:
-    """What is found in one row besides its data; made anew only when something was found."""
+class Seen:
+    """What is found in one row besides its data."""
 
     __slots__ = ("losses", "problems")
 
@@ -47,11 +47,18 @@ class _Row:
         self.losses: list[Loss] = []
         self.problems: list[Problem] = []
 
+    def take(self, found: Findings, column: str, cell: Cell) -> None:
+        """Takes over what a walk through one column found."""
+        if found.losses:
+            self.losses += found.losses
+        if found.faults:
+            self.problems += refusals(found.faults, column, sha256_of(cell))
+
 
 class ColumnReader(TableReader):
     """Base: columns to event. Subclasses read `actions`, times, and columns of their own."""
 
-    #: Columns of the layout's own, handed to `extra` as a dict of those that are not NULL.
+    #: Columns of the layout's own, handed to `take_own` as a dict of those that are not NULL.
     own_columns: tuple[str, ...] = ()
 
     @abstractmethod
@@ -59,10 +66,11 @@ class ColumnReader(TableReader):
         """The actions of an event."""
 
     def instant(self, key: tuple[Cell, Cell, Cell], position: int, moment: TimeCell) -> int:
-        """Microseconds since 1970 UTC of a time cell."""
+        """Microseconds since 1970 UTC of a naive time, here taken as UTC."""
+        del key, position  # for layouts whose zone depends on them
         return moment.us
 
-    def extra(self, data: dict[str, Any], cells: dict[str, Cell], row: _Row) -> None:
+    def take_own(self, data: dict[str, Any], cells: dict[str, Cell], seen: Seen) -> None:
         """Takes the layout's own columns into the event."""
 
     def findings(self) -> Findings:
@@ -94,7 +102,7 @@ class ColumnReader(TableReader):
                 session if type(session) is str else cell_text(session),
                 ident if type(ident) is str else cell_text(ident),
             )
-            seen = _Row()
+            seen = Seen()
             data: dict[str, Any] = {}
             for spot, name, read, about in columns:
                 cell = row[spot]
@@ -110,7 +118,7 @@ class ColumnReader(TableReader):
             data["long_running_tool_ids"] = [] if running is None or running == "[]" else self._running(running, seen)
             data["id"] = key.event_id
             if own:
-                self.extra(data, {name: row[i] for i, name in own if row[i] is not None}, seen)
+                self.take_own(data, {name: row[i] for i, name in own if row[i] is not None}, seen)
             for spot, name in foreign:
                 if row[spot] is not None:
                     seen.losses.append(Loss("column-dropped", name))
@@ -140,7 +148,7 @@ class ColumnReader(TableReader):
             )
 
     # ------------------------------------------------------------------------------------------ columns
-    def _can_be_held(self, key: EventKey, ident: Cell, time_cell: Cell, time: float | None, seen: _Row) -> bool:
+    def _can_be_held(self, key: EventKey, ident: Cell, time_cell: Cell, time: float | None, seen: Seen) -> bool:
         """Can v1 hold the row at all? It needs an id, a time, and keys that are text."""
         whole = True
         if not key.event_id:
@@ -149,14 +157,14 @@ class ColumnReader(TableReader):
         if time is None:
             seen.problems.append(unreadable("timestamp", "The time cannot be read", time_cell))
             whole = False
-        for column, part in zip(_ORDER[:3] + ("id",), key, strict=True):
+        for column, part in zip((*_ORDER[:3], "id"), key, strict=True):
             if not part.isascii() and _BAD_BYTE.search(part):
                 seen.problems.append(unreadable(column, "It is not valid UTF-8", part))
                 whole = False
         return whole
 
-    def _model_column(self, data: dict[str, Any], name: str, cell: Cell, of: Model, seen: _Row) -> None:
-        value = self._json(cell, name, seen)
+    def _model_column(self, data: dict[str, Any], name: str, cell: Cell, of: Model, seen: Seen) -> None:
+        value = self.json_value(cell, name, seen)
         if value is None:
             return
         if type(value) is not dict:
@@ -165,12 +173,9 @@ class ColumnReader(TableReader):
             return
         found = self.findings()
         data[name] = shape(value, of, name, found)
-        if found.losses:
-            seen.losses += found.losses
-        if found.faults:
-            seen.problems += refusals(found.faults, name, sha256_of(cell))
+        seen.take(found, name, cell)
 
-    def _json(self, cell: Cell, name: str, seen: _Row) -> Any:
+    def json_value(self, cell: Cell, name: str, seen: Seen) -> Any:
         """The JSON value of a cell; None for null, and where it cannot be read, which is told."""
         try:
             value, losses = parse(cell if type(cell) is str else cell_text(cell), name)
@@ -181,15 +186,15 @@ class ColumnReader(TableReader):
             seen.losses += losses
         return value
 
-    def _custom_metadata(self, data: dict[str, Any], cell: Cell, seen: _Row) -> None:
-        value = self._json(cell, "custom_metadata", seen)
+    def _custom_metadata(self, data: dict[str, Any], cell: Cell, seen: Seen) -> None:
+        value = self.json_value(cell, "custom_metadata", seen)
         if type(value) is dict:
             data["custom_metadata"] = value
         elif value is not None:
             reason = f"custom_metadata is {kind_of(value)}, and ADK 2.13 would refuse the session"
             seen.problems.append(unreadable("custom_metadata", reason, cell))
 
-    def _flag(self, data: dict[str, Any], name: str, cell: Cell, _about: None, seen: _Row) -> None:
+    def _flag(self, data: dict[str, Any], name: str, cell: Cell, _about: None, seen: Seen) -> None:
         if type(cell) is int and cell in (0, 1):
             data[name] = cell == 1
             return
@@ -204,20 +209,21 @@ class ColumnReader(TableReader):
         else:
             data[name] = word
 
-    def _text(self, data: dict[str, Any], name: str, cell: Cell, _about: None, seen: _Row) -> None:
-        data[name] = self._plain_text(cell, name, seen)
+    def _text(self, data: dict[str, Any], name: str, cell: Cell, _about: None, seen: Seen) -> None:
+        data[name] = self.plain_text(cell, name, seen)
 
-    def _required(self, cell: Cell, name: str, seen: _Row) -> str:
+    def _required(self, cell: Cell, name: str, seen: Seen) -> str:
         """A text column that ADK does not read when it is NULL."""
         if type(cell) is str and cell.isascii():
             return cell
         if cell is None:
             seen.losses.append(Loss("null-to-empty-text", name))
             return ""
-        return self._plain_text(cell, name, seen)
+        return self.plain_text(cell, name, seen)
 
     @staticmethod
-    def _plain_text(cell: Cell, name: str, seen: _Row) -> str:
+    def plain_text(cell: Cell, name: str, seen: Seen) -> str:
+        """A cell of a text column as text."""
         text = cell if type(cell) is str else cell_text(cell)
         if type(cell) is not str:
             seen.losses.append(Loss("blob-to-text" if isinstance(cell, bytes) else "number-to-text", name))
@@ -226,13 +232,13 @@ class ColumnReader(TableReader):
             return _BAD_BYTE.sub(lambda match: f"\\x{ord(match.group()) - 0xDC00:02x}", text)
         return text
 
-    def _running(self, cell: Cell, seen: _Row) -> list[str]:
+    def _running(self, cell: Cell, seen: Seen) -> list[str]:
         """`long_running_tool_ids`: a set in ADK, stored sorted. ADK's reader takes whatever `set()` takes."""
         name = "long_running_tool_ids_json"
         if cell in ("", b""):
             return []
         before = len(seen.problems)
-        value = self._json(cell, name, seen)
+        value = self.json_value(cell, name, seen)
         if value is None:
             if len(seen.problems) == before:
                 seen.losses.append(Loss("null-to-absent", "long_running_tool_ids"))

@@ -51,19 +51,14 @@ class V1Reader(TableReader):
             ident, app, user, session, invocation, time_cell, cell = pick((*row, None) if padded else row)
             if not (type(ident) is type(app) is type(user) is type(session) is str):
                 ident, app, user, session = cell_text(ident), cell_text(app), cell_text(user), cell_text(session)
-            yield self.record(EventKey(app, user, session, ident), position, invocation, time_cell, cell, names, row)
+            key = EventKey(app, user, session, ident)
+            yield self.record(key, position, (invocation, time_cell, cell), names, row)
 
     def record(
-        self,
-        key: EventKey,
-        position: int,
-        invocation: Cell,
-        time_cell: Cell,
-        cell: Cell,
-        names: tuple[str, ...],
-        row: Row,
+        self, key: EventKey, position: int, cells: tuple[Cell, Cell, Cell], names: tuple[str, ...], row: Row
     ) -> EventRecord:
-        """One event from its cells; nothing in them raises."""
+        """One event from its cells: invocation id, time column, JSON text. Nothing in them raises."""
+        invocation, time_cell, cell = cells
         column_time = self.column_time(time_cell)
         invocation_id = invocation if invocation is None or type(invocation) is str else cell_text(invocation)
         losses: tuple[Loss, ...] = ()
@@ -98,7 +93,13 @@ class V1Reader(TableReader):
                     problems = (*problems, unreadable("event_data", "its timestamp is no time", cell))
             elif stamp is not None:
                 problems = (*problems, unreadable("event_data", f"its timestamp is {kind_of(stamp)}", cell))
-        return EventRecord(key, position, invocation_id, column_time, time, data, losses, problems, names, row, text)
+        return self.finish(
+            EventRecord(key, position, invocation_id, column_time, time, data, losses, problems, names, row, text)
+        )
+
+    def finish(self, record: EventRecord) -> EventRecord:
+        """Hook for layouts that count time differently."""
+        return record
 
     def column_time(self, cell: Cell) -> float | None:
         """The time column as epoch seconds, a naive time read as UTC."""
