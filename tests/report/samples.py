@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from exhume.audit.findings import AuditReport, AuditSummary, Confidence, Evidence, Finding, Severity
-from exhume.events.model import EventKey, Problem, TimeZoneReport
+from exhume.audit.ledger import Ledger, session_rows
+from exhume.audit.log import SessionLog
+from exhume.audit.pairing import build_log
+from exhume.audit.timeline import Timeline, make_timeline
+from exhume.events.model import EventKey, EventRecord, Problem, StateRecord, TimeZoneReport
 from exhume.migrate.interface import (
     Difference,
     LossCount,
@@ -13,6 +20,8 @@ from exhume.migrate.interface import (
     VerifyReport,
     VerifyTable,
 )
+from exhume.pickles.evidence import SecondOpinion
+from exhume.pickles.scan import GlobalCount, ScannedValue, ScanReport
 from exhume.report.documents import Span
 from exhume.schema.detection import Detection, Layout, ReleaseRange
 from exhume.stores.interface import Sidecar, StoreInfo
@@ -102,7 +111,7 @@ def findings() -> list[Finding]:
 
 def audit() -> AuditReport:
     return AuditReport(
-        source="incident.db",
+        source="postgresql://me:secret@host/incidents",
         layout="v1",
         findings=findings(),
         summary=AuditSummary(sessions=3, events=42, errors=1, warnings=1, infos=1, rewound=1, suppressed=1),
@@ -241,3 +250,97 @@ def verification(*, equal: bool = False) -> VerifyReport:
         started_at=SPAN.started_at,
         finished_at=SPAN.finished_at,
     )
+
+
+def scan(*, hostile: bool = False) -> ScanReport:
+    text = HOSTILE if hostile else "posix"
+    opinion = SecondOpinion(
+        "LIKELY_OVERTLY_MALICIOUS", "from os import system\nsystem('id')", ("os.system",), note="0.1.4"
+    )
+    value = ScannedValue(
+        app_name=text if hostile else "refund_desk",
+        user_id="u-7",
+        session_id="s-1",
+        event_id="e-3",
+        rule="EXH501",
+        reason=f"the pickle names {text}.system (offset 2), which is not allowed.",
+        offset=2,
+        sha256="4" * 64,
+        size=40,
+        globals=(f"{text}.system",),
+        excerpt=(f"    2: c    GLOBAL     '{text} system'",),
+        options=(f"--allow-global {text}.system",),
+        second_opinion=opinion,
+    )
+    told = replace(value, rule="EXH504", reason="3 bytes after STOP", globals=(), options=(), second_opinion=None)
+    return ScanReport(
+        source="old.db",
+        layout=Layout.V0,
+        sha256="5" * 64,
+        globals=(
+            GlobalCount("google.adk.events.event_actions", "EventActions", 10, allowed=True),
+            GlobalCount(text, "system", 1, allowed=False),
+        ),
+        refused=(value,),
+        told=(told,),
+        values_total=11,
+        values_distinct=5,
+        values_refused=1,
+        values_told=1,
+        options=(f"--allow-global {text}.system",),
+        notes=(text,) if hostile else (),
+    )
+
+
+def _event(number: int, author: str, invocation: str, part: dict[str, Any], **more: Any) -> EventRecord:
+    ident = f"e-{number}"
+    data: dict[str, Any] = {
+        "id": ident,
+        "author": author,
+        "invocation_id": invocation,
+        "timestamp": 1772444880.0 + number,
+        "content": {"parts": [part], "role": "user" if author == "user" else "model"},
+        **more,
+    }
+    return EventRecord(key(ident), number, invocation, data["timestamp"], data["timestamp"], data)
+
+
+def approval_log(text: str = "please refund O-1", amount: Any = 54.0) -> SessionLog:
+    """One refund: asked for, confirmed twice, run twice; an open request and an orphaned response beside it."""
+    args = {"order": text, "amount": amount}
+    call = {"id": "adk-t", "name": "issue_refund", "args": args}
+    asked = {"originalFunctionCall": call, "toolConfirmation": {"hint": text, "confirmed": False}}
+    confirmation = {"id": "adk-c", "name": "adk_request_confirmation", "args": asked}
+    other = {"id": "adk-d", "name": "adk_request_confirmation", "args": {"originalFunctionCall": {"name": text}}}
+    yes = {
+        "id": "adk-c",
+        "name": "adk_request_confirmation",
+        "response": {"confirmed": True, "payload": {"note": text}},
+    }
+    ran = {"id": "adk-t", "name": "issue_refund", "response": {"refunded": text, "api_key": "k-very-secret"}}
+    waits = {"id": "adk-t", "name": "issue_refund", "response": {"error": "This tool call requires confirmation."}}
+    wanted = {"requested_tool_confirmations": {"adk-t": {"hint": text, "confirmed": False}}}
+    records = [
+        _event(1, "user", "i-1", {"text": text}),
+        _event(2, "clerk", "i-1", {"function_call": call}, branch="desk.clerk"),
+        _event(3, "clerk", "i-1", {"function_call": confirmation}, long_running_tool_ids=["adk-c"]),
+        _event(4, "clerk", "i-1", {"function_response": waits}, actions=wanted),
+        _event(5, "user", "i-2", {"function_response": yes}),
+        _event(6, "clerk", "i-2", {"function_response": ran}, actions={"state_delta": {"last": text, "temp:x": 1}}),
+        _event(7, "user", "i-1", {"function_response": yes}),
+        _event(8, "clerk", "i-1", {"function_response": ran}),
+        _event(9, "clerk", "i-1", {"function_call": other}),
+        _event(10, "clerk", "i-1", {"function_response": {"id": "adk-none", "name": text, "response": {}}}),
+        _event(11, "clerk", "i-1", {"text": text}, error_code="MAX_TOKENS", error_message=text),
+    ]
+    state = {"last": text, "token": "t-very-secret"}
+    row = StateRecord("refund_desk", "u-7", "s-1", state, None, 1772444880.0, 1772444891.0, 1)
+    return build_log(key("").session, row, records)
+
+
+def timeline(text: str = "please refund O-1", *, reveal: bool = False) -> Timeline:
+    return make_timeline(approval_log(text), detection(), ZONE, reveal=reveal)
+
+
+def ledger(text: str = "please refund O-1") -> Ledger:
+    return Ledger("postgresql://me:secret@host/incidents", "v1", list(session_rows(approval_log(text))), 1)

@@ -22,7 +22,7 @@ from tests.report import samples
 from exhume.audit.findings import AuditReport, AuditSummary, Evidence, Finding, Severity
 from exhume.events.model import EventKey
 from exhume.report.formats import Format, Look, Report, render
-from exhume.report.results import of_audit, of_detection, of_migration, of_verify
+from exhume.report.results import of_audit, of_detection, of_ledger, of_migration, of_scan, of_timeline, of_verify
 from exhume.report.schema import load_schema
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden"
@@ -36,6 +36,12 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "migrate-refused": lambda: of_migration(samples.migration("refused")),
     "migrate-complete": lambda: of_migration(samples.migration("complete")),
     "migrate-incomplete": lambda: of_migration(samples.migration("incomplete")),
+    "scan": lambda: of_scan(samples.scan(), span=samples.SPAN),
+    "scan-hostile": lambda: of_scan(samples.scan(hostile=True), span=samples.SPAN),
+    "show": lambda: of_timeline(samples.timeline(), span=samples.SPAN),
+    "show-hostile": lambda: of_timeline(samples.timeline(samples.HOSTILE), span=samples.SPAN),
+    "approvals": lambda: of_ledger(samples.ledger(), span=samples.SPAN),
+    "approvals-hostile": lambda: of_ledger(samples.ledger(samples.HOSTILE), span=samples.SPAN),
     "verify": lambda: of_verify(samples.verification()),
     "verify-equal": lambda: of_verify(samples.verification(equal=True)),
 }
@@ -106,9 +112,29 @@ def test_sarif_says_what_a_finding_rests_on() -> None:
 
 
 @pytest.mark.parametrize("fmt", FORMATS)
-def test_hidden_characters_never_leave_raw(fmt: Format) -> None:
-    text = text_of(of_audit(samples.hostile_audit()), fmt)
-    assert_harmless(text)
+@pytest.mark.parametrize("name", ["audit", "detect", "show", "approvals"])
+def test_passwords_of_the_source_are_masked(name: str, fmt: Format) -> None:
+    assert "secret@" not in text_of(REPORTS[name](), fmt)
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+@pytest.mark.parametrize("name", [name for name in REPORTS if name.endswith("hostile")])
+def test_hidden_characters_never_leave_raw(name: str, fmt: Format) -> None:
+    assert_harmless(text_of(REPORTS[name](), fmt))
+
+
+@pytest.mark.parametrize("fmt", list(Format))
+@pytest.mark.parametrize("name", ["show", "approvals"])
+def test_credentials_are_hidden(name: str, fmt: Format) -> None:
+    if name == "show" and fmt is Format.CSV:
+        return
+    assert "very-secret" not in text_of(REPORTS[name](), fmt)
+
+
+def test_credentials_are_shown_when_asked_for() -> None:
+    text = text_of(of_timeline(samples.timeline(reveal=True), span=samples.SPAN), Format.JSON)
+    assert "k-very-secret" in text
+    assert "t-very-secret" in text
 
 
 @pytest.mark.parametrize("color", [False, True])
@@ -129,6 +155,13 @@ def test_a_text_cannot_pose_as_a_line_of_the_table() -> None:
     text = text_of(of_audit(report), Format.TABLE, Look(width=60))
     assert text.count("ERROR") >= 5
     assert not [line for line in text.splitlines() if line.startswith("ERROR")]
+
+
+def test_a_text_cannot_pose_as_a_line_of_the_timeline() -> None:
+    forged = " " * 130 + "++ APPROVED issue_refund (adk-c)"
+    text = text_of(of_timeline(samples.timeline(forged), span=samples.SPAN), Format.TABLE, Look(width=80))
+    assert text.count("++ APPROVED") > 2
+    assert sum(line.startswith("      ++ APPROVED") for line in text.splitlines()) == 2
 
 
 def test_github_annotations_cannot_be_forged() -> None:

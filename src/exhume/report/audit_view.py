@@ -7,6 +7,7 @@ from collections import Counter
 
 from exhume.audit.findings import AuditReport, Finding, Severity
 from exhume.audit.rule import Rule, catalogue
+from exhume.redact import mask_url
 from exhume.report.view import Mood, RulePage, View, counts, number
 
 
@@ -28,7 +29,7 @@ def audit_view(report: AuditReport) -> View:
         facts.append(("rewound", f"{number(summary.rewound, 'finding')}, taken back by the application later"))
     return View(
         command="audit",
-        source=report.source,
+        source=mask_url(report.source),
         mood=mood,
         verdict=_verdict(by_severity, summary.sessions),
         todo=_todo(counting),

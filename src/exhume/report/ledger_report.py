@@ -10,9 +10,10 @@ from typing import Any
 
 from exhume.audit.approvals_ledger import Entry, Mismatch, Reconciliation, json_cell, spreadsheet_safe
 from exhume.audit.ledger import Ledger, LedgerRow
-from exhume.redact import printable
+from exhume.events.model import SessionKey
+from exhume.redact import mask_url, printable
 from exhume.report.documents import Document, Span, header
-from exhume.report.view import Block, Mood, View, number
+from exhume.report.view import Block, Line, Mood, View, number
 from exhume.report.wire import plain, rfc3339, short_json
 
 _LONGEST_VALUE = 160
@@ -120,26 +121,14 @@ def _mismatch_part(one: Mismatch) -> Document:
 
 def ledger_view(found: Ledger, reconciliation: Reconciliation | None, *, span: Span) -> View:
     """The ledger for a person."""
-    rows = tuple(
-        (
-            rfc3339(row.requested_at) or "no time",
-            f"{row.key.app_name} / {row.key.user_id} / {row.key.session_id}",
-            f"{row.tool} {short_json(row.args, _LONGEST_VALUE)}",
-            row.decision + (f" (answer {row.nth})" if row.nth > 1 else "") + (" (rewound)" if row.rewound else ""),
-            row.decided_by or "",
-            "" if row.latency is None else f"{row.latency:,.1f} s",
-            f"{row.executions}" + (f" + {row.early} early" if row.early else ""),
-            row.fingerprint[:12],
-        )
-        for row in found.rows[:_MOST_ROWS]
-    )
-    columns = ("requested (UTC)", "session", "action", "decision", "by", "after", "runs", "fingerprint")
-    left = len(found.rows) - len(rows)
-    note = f"and {left:,} more: --format csv or json gives all of them" if left else ""
-    blocks = [Block("Approvals", columns, rows, right=frozenset({5, 6}), note=note)] if rows else []
+    left = len(found.rows) - _MOST_ROWS
+    notes = (f"{left:,} more entries: --format csv or json gives all of them.",) if left > 0 else ()
+    blocks: list[Block] = []
     decided = Counter(row.decision for row in found.rows)
     said = ", ".join(f"{count:,} {decision}" for decision, count in sorted(decided.items()))
-    verdict = f"{number(len(found.rows), 'entry', 'entries')}: {said}." if rows else "No tool confirmation in this log."
+    verdict = (
+        f"{number(len(found.rows), 'entry', 'entries')}: {said}." if found.rows else "No tool confirmation in this log."
+    )
     mood = Mood.GOOD
     if reconciliation is not None:
         blocks += _reconciliation_blocks(reconciliation)
@@ -151,14 +140,52 @@ def ledger_view(found: Ledger, reconciliation: Reconciliation | None, *, span: S
         )
     return View(
         command="approvals",
-        source=found.source,
+        source=mask_url(found.source),
         mood=mood,
         verdict=verdict,
         facts=(("layout", found.layout), ("looked at", number(found.sessions, "session"))),
         blocks=tuple(blocks),
+        lines=tuple(_lines(found.rows[:_MOST_ROWS])),
+        notes=notes,
         started_at=span.started_at,
         finished_at=span.finished_at,
     )
+
+
+_MARKS = {"approved": "++", "rejected": "--", "unreadable": "!!", "closed": "..", "pending": "??"}
+
+
+def _lines(rows: list[LedgerRow]) -> Iterator[Line]:
+    """Each session once, each request below it, each answer below that."""
+    session: SessionKey | None = None
+    request: tuple[str | None, str] | None = None
+    for row in rows:
+        if row.key != session:
+            session, request = row.key, None
+            yield Line(0, "", "")
+            yield Line(0, "==", " / ".join(row.key))
+        if (row.request_id, row.request_event) != request:
+            request = row.request_id, row.request_event
+            action = f"{row.tool} {short_json(row.args, _LONGEST_VALUE)} ({row.call_id or 'no id'})"
+            yield Line(2, rfc3339(row.requested_at) or "no time", f"{action}  fingerprint {row.fingerprint[:12]}")
+        yield Line(6, _MARKS[row.decision], _decision_text(row))
+
+
+def _decision_text(row: LedgerRow) -> str:
+    text = row.decision
+    if row.decided_by is not None:
+        text += f" by {row.decided_by}"
+    if row.decided_at is not None:
+        text += f" at {rfc3339(row.decided_at)}"
+    if row.latency is not None:
+        text += f", after {row.latency:,.1f} s"
+    if row.nth > 1:
+        text += f", answer number {row.nth}"
+    if row.payload is not None:
+        text += f", payload {short_json(row.payload, _LONGEST_VALUE)}"
+    text += f"; ran {number(row.executions, 'time')}" if row.executions or row.decision == "approved" else ""
+    text += f"; ran {number(row.early, 'time')} before any answer" if row.early else ""
+    return text + (" (rewound)" if row.rewound else "") + (f" <{row.note}>" if row.note else "")
 
 
 def _reconciliation_blocks(found: Reconciliation) -> Iterator[Block]:

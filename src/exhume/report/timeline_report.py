@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from exhume.audit.timeline import Invocation, Item, Timeline, Turn
-from exhume.redact import printable
+from exhume.redact import mask_url, printable
 from exhume.report.documents import Document, Span, header, time_zone_part
-from exhume.report.view import Block, Mood, View, number
+from exhume.report.view import Block, Line, Mood, View, number
 from exhume.report.views import zone_text
 from exhume.report.wire import plain, rfc3339, short_json
 
@@ -67,10 +67,11 @@ def _item_part(item: Item) -> Document:
 def timeline_view(found: Timeline, *, span: Span) -> View:
     """A timeline for a person: times in UTC, one line a happening."""
     key = found.key
+    exact = found.time_zone.proof == "not needed"
     facts = [
         ("session", f"{key.app_name} / {key.user_id} / {key.session_id}"),
         ("layout", found.layout),
-        ("times", f"UTC; the store's own: {zone_text(found.time_zone)}"),
+        ("times", "UTC" if exact else f"UTC; the store's own were read as {zone_text(found.time_zone)}"),
         ("created", rfc3339(found.created) or ("not known" if found.row else "the session's row does not exist")),
         ("updated", rfc3339(found.updated) or "not known"),
         ("credentials", "shown" if found.revealed else "hidden"),
@@ -82,7 +83,7 @@ def timeline_view(found: Timeline, *, span: Span) -> View:
         orphans.append("orphaned events: no session row")
     return View(
         command="show",
-        source=found.source,
+        source=mask_url(found.source),
         mood=Mood.LOOK if orphans else Mood.GOOD,
         verdict=f"{verdict} {'; '.join(orphans).capitalize()}." if orphans else f"{verdict} Nothing is orphaned.",
         facts=tuple(facts),
@@ -101,65 +102,70 @@ def _state_blocks(state: dict[str, Any]) -> Iterator[Block]:
         yield Block("Stored state", ("key", "value"), rows, note=f"and {left:,} more" if left else "")
 
 
-#: What each kind of item is introduced by.
+#: What each kind of item is introduced by: a mark, and words.
 _MARKS = {
-    "call": "-> calls",
-    "request": "?? asks to confirm",
-    "response": "<- response of",
-    "placeholder": "<- waits for a confirmation:",
-    "execution": "<- RAN",
-    "refusal": "<- refused:",
-    "approval": "++ APPROVED",
-    "rejection": "-- REJECTED",
-    "unreadable decision": "!! unreadable decision on",
-    "answer": "<- answered by a person:",
-    "state": "   state",
-    "artifact": "   artifact",
-    "transfer": ">> transfer to",
-    "escalation": ">> escalates",
-    "error": "!! error",
-    "compaction": "   compaction",
-    "rewind": "<< rewind before",
-    "unreadable": "!! unreadable",
-    "thought": "   (thought)",
-    "data": "   data",
-    "text": "  ",
+    "call": ("->", "calls"),
+    "request": ("??", "asks to confirm"),
+    "response": ("<-", "response of"),
+    "placeholder": ("<-", "waits for a confirmation:"),
+    "execution": ("<-", "RAN"),
+    "refusal": ("<-", "refused:"),
+    "approval": ("++", "APPROVED"),
+    "rejection": ("--", "REJECTED"),
+    "unreadable decision": ("!!", "unreadable decision on"),
+    "answer": ("<-", "answered by a person:"),
+    "state": (" =", "state"),
+    "artifact": (" =", "artifact"),
+    "transfer": (">>", "transfer to"),
+    "escalation": (">>", "escalates"),
+    "error": ("!!", "error"),
+    "compaction": (" *", "compaction"),
+    "rewind": ("<<", "rewind before"),
+    "unreadable": ("!!", "unreadable"),
+    "thought": (" ~", "(thought)"),
+    "data": (" *", "data"),
+    "text": (" |", ""),
 }
 
 
-def _lines(invocations: list[Invocation]) -> Iterator[str]:
+def _lines(invocations: list[Invocation]) -> Iterator[Line]:
     for part in invocations:
-        yield ""
-        # every line below is indented: no data can pose as the head of an invocation
-        yield f"invocation {printable(part.id or '(none)', limit=200)}{' (resumed)' if part.resumed else ''}"
+        yield Line(0, "", "")
+        yield Line(
+            0, "invocation", f"{printable(part.id or '(none)', limit=200)}{' (resumed)' if part.resumed else ''}"
+        )
         for turn in part.turns:
             author = printable(turn.author or "(no author)", limit=60)
             branch = f" [{printable(turn.branch, limit=80)}]" if turn.branch else ""
             marks = " (partial)" * turn.partial + " (rewound)" * turn.rewound
-            time = rfc3339(turn.time) or "no time"
-            yield f"  {time}  {author}{branch}  event {printable(turn.event_id, limit=200)}{marks}"
+            event = printable(turn.event_id, limit=200)
+            yield Line(2, rfc3339(turn.time) or "no time", f"{author}{branch}  event {event}{marks}")
             for item in turn.items:
-                yield f"      {_item_line(item)}"
+                yield Line(6, _MARKS[item.kind][0], _item_text(item))
 
 
-def _item_line(item: Item) -> str:
-    parts = [_MARKS[item.kind]]
+def _item_text(item: Item) -> str:
+    parts = [_MARKS[item.kind][1]]
     if item.name:
         parts.append(printable(item.name, limit=120))
     if item.call_id:
         parts.append(f"({printable(item.call_id, limit=120)})")
+    parts.extend(_values(item))
+    if item.note:
+        parts.append(f"<{printable(item.note, limit=_LONGEST_TEXT)}>")
+    return " ".join(filter(None, parts))
+
+
+def _values(item: Item) -> Iterator[str]:
     if item.kind == "request" and isinstance(item.value, dict):
         confirmation = item.value.get("toolConfirmation", item.value.get("tool_confirmation"))
         original = item.value.get("originalFunctionCall", item.value.get("original_function_call"))
         for value in (original.get("args") if isinstance(original, dict) else None, confirmation):
             if value is not None:
-                parts.append(short_json(value, _LONGEST_VALUE))
+                yield short_json(value, _LONGEST_VALUE)
     elif item.kind == "state":
-        parts.append(f"= {short_json(item.value, _LONGEST_VALUE)}")
+        yield f"= {short_json(item.value, _LONGEST_VALUE)}"
     elif isinstance(item.value, str):
-        parts.append(printable(item.value, limit=_LONGEST_TEXT))
+        yield printable(item.value, limit=_LONGEST_TEXT)
     elif item.value is not None:
-        parts.append(short_json(item.value, _LONGEST_VALUE))
-    if item.note:
-        parts.append(f"<{printable(item.note, limit=_LONGEST_TEXT)}>")
-    return " ".join(parts)
+        yield short_json(item.value, _LONGEST_VALUE)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from exhume.audit.findings import Finding
 
@@ -28,6 +29,15 @@ class Block:
     rows: tuple[tuple[str, ...], ...]
     right: frozenset[int] = frozenset()
     note: str = ""
+
+
+class Line(NamedTuple):
+    """One line of a timeline. `mark` stands before the text; where the text wraps, it stays beside its mark, so that
+    nothing in it can pose as a line of its own."""
+
+    indent: int
+    mark: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +64,7 @@ class View:
         verdict: the one sentence to read when only one is read.
         todo: what to do now, in order.
         facts: pairs of name and value.
-        lines: preformatted text, shown as it is but for control characters (a timeline).
+        lines: a timeline, or whatever else reads best line by line.
         findings: grouped by session, worst first; refused rows, contradictions and differences are findings too.
         rules: pages of at least the rules that occur in `findings`.
     """
@@ -66,7 +76,7 @@ class View:
     todo: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
     blocks: tuple[Block, ...] = ()
-    lines: tuple[str, ...] = ()
+    lines: tuple[Line, ...] = ()
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
     rules: tuple[RulePage, ...] = ()

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from exhume.audit.findings import Evidence, Finding
 from exhume.redact import printable
-from exhume.report.view import Block, Mood, View, number, place_of
+from exhume.report.view import Block, Line, Mood, View, number, place_of
 from exhume.report.wire import rfc3339
 
 _LONGEST = 1000
@@ -78,10 +78,10 @@ def _table(block: Block) -> Iterator[str]:
         yield f"{_text(block.note)}\n\n"
 
 
-def _preformatted(lines: tuple[str, ...]) -> Iterator[str]:
+def _preformatted(lines: tuple[Line, ...]) -> Iterator[str]:
     # indented code cannot be ended from inside, whatever the lines hold
     for line in lines:
-        yield f"    {printable(line, limit=_LONGEST)}\n"
+        yield f"    {' ' * line.indent}{line.mark} {printable(line.text, limit=_LONGEST)}".rstrip() + "\n"
     yield "\n"
 
 

@@ -37,10 +37,8 @@ def render(view: View, look: Look) -> Iterator[str]:
     page.facts((("source", view.source), *view.facts))
     for block in view.blocks:
         page.block(block)
-    if view.lines:
-        page.say("")
-        for line in view.lines:
-            page.say(line)
+    for line in view.lines:
+        page.hang(line.mark, line.text, indent=line.indent, style="" if line.indent else "bold")
     yield page.take()
     shown = view.findings[:_MOST_FINDINGS]
     for _, group in groupby(shown, key=lambda one: (one.app_name, one.user_id, one.session_id)):
@@ -151,19 +149,16 @@ class _Page:
 def _timeline(evidence: tuple[Evidence, ...]) -> Table:
     """The evidence as an incident timeline: when, what, which call or row."""
     grid = _grid()
+    timed = any(one.time is not None for one in evidence)
     for one in evidence[:_MOST_EVIDENCE]:
         what = one.call_id or ""
         if one.key.event_id:
             what += f"{'  ' if what else ''}event {one.key.event_id}"
-        if not what:
-            what = one.table
-        grid.add_row(
-            _rich(rfc3339(one.time) or "no time", "dim"),
-            _rich(one.role),
-            _rich(f"{what}{f'  {one.note}' if one.note else ''}"),
-        )
+        what = f"{what or one.table}{f'  {one.note}' if one.note else ''}"
+        when = (_rich(rfc3339(one.time) or "no time", "dim"),) if timed else ()
+        grid.add_row(*when, _rich(one.role), _rich(what))
     if len(evidence) > _MOST_EVIDENCE:
-        grid.add_row(_rich(""), _rich(""), _rich(f"and {len(evidence) - _MOST_EVIDENCE:,} more", "dim"))
+        grid.add_row(*(("",) if timed else ()), "", _rich(f"and {len(evidence) - _MOST_EVIDENCE:,} more", "dim"))
     return grid
 
 
