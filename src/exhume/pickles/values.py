@@ -114,6 +114,8 @@ class _Rebuilder:
         key = self.value(node, depth)
         if key.__class__ is SetValue:
             key = tuple(key.items)  # a frozenset as a key: what counts is what it holds
+        if key.__class__ is ModelValue:
+            raise MalformedPickle("an object is the key of a dict, which JSON has no form for", 0)
         try:
             self._keys.check(container, key, 0)
         except TypeError as error:
@@ -130,6 +132,8 @@ class _Rebuilder:
 
     def _instance(self, node: Instance, depth: int) -> Any:
         func = node.func
+        if func.__class__ is Instance:
+            func = self._class_method(func)
         if func.__class__ is not GlobalRef or node.args.__class__ is not tuple:
             raise MalformedPickle("an object is made from what is no class", node.offset)
         entry = self._allowed.entry(func.module, func.name)
@@ -201,8 +205,23 @@ class _Rebuilder:
         if base.name == "object" and value is None:
             return self._instance(_copied(node, cls, ()), depth)
         if base.name in _PLAIN_BASES:
-            return self._instance(_copied(node, cls, (value,)), depth)
+            made = _copied(node, cls, (value,))
+            if value.__class__ in (dict, list) and self._allowed.entry(cls.module, cls.name) is None:
+                # a dict or list of a class of its own: as protocols from 2 on write it
+                made.args = ()
+                made.pairs, made.items = (_pairs_of(value), None) if value.__class__ is dict else (None, value)
+            return self._instance(made, depth)
         raise _unsafe(node.func)
+
+    def _class_method(self, node: Instance) -> GlobalRef | None:
+        """`getattr(cls, name)` where something is called: only what a builder stands for, such as zones by name."""
+        func, args = node.func, node.args
+        if func.__class__ is not GlobalRef or (func.module, func.name) != ("builtins", "getattr"):
+            return None
+        cls, name = args if args.__class__ is tuple and len(args) == 2 else (None, None)
+        if cls.__class__ is GlobalRef and (cls.module, f"{cls.name}.{name}") in BUILDERS:
+            return GlobalRef(cls.module, f"{cls.name}.{name}", cls.offset)
+        raise _unsafe(func)
 
     def _member(self, node: Instance, func: GlobalRef) -> EnumValue:
         """`getattr(cls, name)`, of an enum only and by a plain name only."""
@@ -299,6 +318,10 @@ def _copied(node: Instance, func: GlobalRef, args: tuple[Any, ...]) -> Instance:
     made = Instance(func, args, node.offset)
     made.state, made.items, made.pairs = node.state, node.items, node.pairs
     return made
+
+
+def _pairs_of(items: dict[Any, Any]) -> list[Any]:
+    return [part for pair in items.items() for part in pair]
 
 
 def _unsafe(named: GlobalRef) -> UnsafeGlobal:
