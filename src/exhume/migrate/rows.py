@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from exhume.events.interface import Reader, ReadOptions
-from exhume.events.json_text import NotJson, dump
+from exhume.events.json_text import NotJson, dump, parse
 from exhume.events.model import EventKey, EventRecord, Loss, Problem, StateRecord, TimeZoneReport
 from exhume.events.readers import open_reader
 from exhume.migrate.interface import Hop, StepOutput
@@ -102,6 +102,8 @@ class ReaderHop:
             text = "{}"
             if not any(problem.fatal for problem in problems):
                 problems.append(_problem(record, "state", "the state cannot be read"))
+        elif self._self_contained:
+            text = _strict_state(text, losses)
         elif not _is_utf8(text):
             text = dump(record.state)
             losses.append(Loss("bad-utf8-to-escape", "state"))
@@ -145,6 +147,17 @@ def _made_self_contained(record: EventRecord, data: dict[str, Any]) -> tuple[dic
     if record.text is None or "\\u" in record.text:
         data = {name: _without_surrogates(value, name, losses) for name, value in data.items()}
     return data, tuple(losses)
+
+
+def _strict_state(text: str, losses: list[Loss]) -> str:
+    """State as SQLite's JSON functions take it, with which SqliteSessionService merges: no NaN, no lone surrogate."""
+    value, found = parse(text, "state")
+    escaped: list[Loss] = []
+    value = _without_surrogates(value, "state", escaped)
+    if not found and not escaped:
+        return text
+    losses.extend([*found, *escaped])
+    return dump(value)
 
 
 def _without_surrogates(value: Any, place: str, losses: list[Loss]) -> Any:

@@ -1,0 +1,89 @@
+"""The real session services of google-adk read, list and continue every session of what `migrate` makes."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exhume.events.interface import ReadOptions
+from exhume.migrate.interface import MigrateOptions
+from exhume.migrate.run import migrate
+
+ALL = ReadOptions(allow_globals=("shop_models.*", "collections.*", "builtins.*", "make_corpus.*"))
+SOURCES = [
+    "db-1.0.0-ny",
+    "db-1.21.0-ny",
+    "db-2.13.0-utc-over-1.21.0",
+    "sqlitesvc-1.21.0-utc",
+]
+
+
+def open_service(target: str, where: str) -> Any:
+    if target == "v1":
+        from google.adk.sessions.database_session_service import DatabaseSessionService
+
+        return DatabaseSessionService(where)
+    from google.adk.sessions.sqlite_session_service import SqliteSessionService
+
+    return SqliteSessionService(where)
+
+
+async def continue_all(service: Any, keys: list[tuple[str, str, str]]) -> dict[tuple[str, str, str], list[str]]:
+    """Reads, appends to, reads again and lists every session; gives the ids of its events as first read."""
+    from google.adk.events.event import Event
+    from google.adk.events.event_actions import EventActions
+
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for app, user, ident in keys:
+        where = {"app_name": app, "user_id": user, "session_id": ident}
+        session = await service.get_session(**where)
+        found[app, user, ident] = [event.id for event in session.events]
+        delta = {"seen": 1, "user:seen": 1, "app:seen": 1}
+        await service.append_event(session, Event(author="user", actions=EventActions(state_delta=delta)))
+        again = await service.get_session(**where)
+        assert len(again.events) == len(found[app, user, ident]) + 1
+        assert again.state["seen"] == again.state["user:seen"] == again.state["app:seen"] == 1
+    for app in {app for app, _, _ in keys}:
+        listed = await service.list_sessions(app_name=app)
+        assert {(one.user_id, one.id) for one in listed.sessions} == {(u, s) for a, u, s in keys if a == app}
+    await service.close()
+    return found
+
+
+@pytest.mark.parametrize("target", ["v1", "sqlite-service"])
+@pytest.mark.parametrize("name", SOURCES)
+def test_every_session_goes_on(adk_db: Callable[[str], Path], tmp_path: Path, name: str, target: str) -> None:
+    result = tmp_path / "result.db"
+    report = migrate(adk_db(name), result, MigrateOptions(to=target, read=ALL))
+    if report.status == "nothing to do":
+        assert name.startswith("sqlitesvc")
+        assert target == "sqlite-service"
+        return
+    assert (report.status, report.refused_count, report.verified) == ("complete", 0, True)
+    copy = tmp_path / "copy.db"
+    shutil.copy(result, copy)
+    connection = sqlite3.connect(copy)
+    keys = connection.execute("SELECT app_name, user_id, id FROM sessions").fetchall()
+    stored = connection.execute("SELECT app_name, user_id, session_id, id FROM events").fetchall()
+    connection.close()
+    where = f"sqlite+aiosqlite:///{copy}" if target == "v1" else str(copy)
+    found = asyncio.run(continue_all(open_service(target, where), keys))
+    for key in keys:
+        assert sorted(found[key]) == sorted(row[3] for row in stored if tuple(row[:3]) == tuple(key))
+
+
+def test_a_service_file_is_taken_by_url_too(adk_db: Callable[[str], Path], tmp_path: Path) -> None:
+    migrate(adk_db("db-2.13.0-utc"), f"sqlite:///{tmp_path}/by%20url.db", MigrateOptions(to="sqlite-service"))
+    (made,) = tmp_path.glob("by*.db")
+    connection = sqlite3.connect(made)
+    connection.execute("DELETE FROM sessions WHERE rowid > 20")
+    keys = connection.execute("SELECT app_name, user_id, id FROM sessions").fetchall()
+    connection.commit()
+    connection.close()
+    assert len(asyncio.run(continue_all(open_service("sqlite-service", f"sqlite:///{made}"), keys))) == 20

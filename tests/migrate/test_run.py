@@ -1,0 +1,428 @@
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exhume.errors import Incomplete, Refused, UsageError
+from exhume.migrate import hops, run, transfer, write
+from exhume.migrate.interface import MigrateOptions, MigrationReport
+from exhume.migrate.run import migrate
+from exhume.migrate.workspace import Workspace
+
+SERVICE = "sqlitesvc-2.13.0-utc"
+FIRST = "SELECT app_name, user_id, session_id, id FROM events ORDER BY app_name, user_id, session_id, timestamp LIMIT 1"
+
+
+def change(path: Path, *statements: str) -> Path:
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+    return path
+
+
+def query(path: Path, statement: str) -> list[tuple[Any, ...]]:
+    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    try:
+        return connection.execute(statement).fetchall()
+    finally:
+        connection.close()
+
+
+def everything(path: Path) -> dict[str, list[tuple[Any, ...]]]:
+    names = query(path, "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+    return {name: query(path, f'SELECT rowid, * FROM "{name}" ORDER BY rowid') for (name,) in names}
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.fixture
+def broken(adk_db: Callable[[str], Path]) -> Path:
+    """A database with one event whose JSON cannot be read."""
+    path = adk_db(SERVICE)
+    return change(
+        path, f"UPDATE events SET event_data = '{{oops' WHERE (app_name, user_id, session_id, id) = ({FIRST})"
+    )
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    return folder / "out.db"
+
+
+class TestWhole:
+    def test_a_run_leaves_the_destination_alone_in_its_folder(self, adk_db: Callable[[str], Path], out: Path) -> None:
+        source = adk_db(SERVICE)
+        before = sha256(source)
+        report = migrate(source, out)
+        assert (report.status, report.verified, report.path) == ("complete", True, ("sqlite-service", "v1"))
+        assert list(out.parent.iterdir()) == [out]
+        assert list(source.parent.iterdir()) == [source]
+        assert (report.source_sha256_before, report.source_sha256_after, sha256(source)) == (before,) * 3
+        count = report.tables["events"]
+        assert (count.read, count.written, count.created, count.quarantined) == (525, 525, 0, 0)
+        assert report.tables["app_states"].created == 16
+        assert report.finished_at >= report.started_at
+
+    def test_every_run_writes_the_same_rows(self, adk_db: Callable[[str], Path], tmp_path: Path) -> None:
+        source = adk_db(SERVICE)
+        for name in ("one.db", "two.db"):
+            migrate(source, tmp_path / name)
+        assert everything(tmp_path / "one.db") == everything(tmp_path / "two.db")
+        assert sha256(tmp_path / "one.db") == sha256(tmp_path / "two.db")
+
+    def test_the_file_is_as_private_as_its_source(self, adk_db: Callable[[str], Path], tmp_path: Path) -> None:
+        source = adk_db(SERVICE)
+        for mode, wanted in ((0o600, 0o600), (0o400, 0o600), (0o644, 0o644), (0o666, 0o644)):
+            source.chmod(mode)
+            made = tmp_path / f"{mode:o}.db"
+            migrate(source, made)
+            assert stat.S_IMODE(made.stat().st_mode) == wanted
+
+    def test_what_is_there_already_needs_nothing(self, adk_db: Callable[[str], Path], out: Path) -> None:
+        report = migrate(adk_db("db-2.13.0-utc"), out)
+        assert (report.status, report.path, report.verified) == ("nothing to do", ("v1",), False)
+        assert list(out.parent.iterdir()) == []
+
+    def test_tables_without_rows_are_moved_too(self, adk_db: Callable[[str], Path], out: Path) -> None:
+        tables = ("sessions", "events", "app_states", "user_states")
+        source = change(adk_db("db-1.21.0-utc"), *(f"DELETE FROM {name}" for name in tables))
+        report = migrate(source, out, MigrateOptions(to="sqlite-service"))
+        assert (report.status, report.path) == ("complete", ("v0", "v1", "sqlite-service"))
+        assert query(out, "SELECT count(*) FROM events") == [(0,)]
+
+    def test_progress_ends_at_the_total(self, adk_db: Callable[[str], Path], out: Path) -> None:
+        told: list[tuple[int, int, str]] = []
+        migrate(
+            adk_db(SERVICE), out, MigrateOptions(progress=lambda done, total, table: told.append((done, total, table)))
+        )
+        assert told[-1] == (806, 806, "events")
+        assert [done for done, _, _ in told] == sorted(done for done, _, _ in told)
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        "spelling", ["same", "dots", "symbolic link", "hard link", "url", "async url", "folder link"]
+    )
+    def test_source_and_destination_are_the_same_file(
+        self, adk_db: Callable[[str], Path], tmp_path: Path, spelling: str
+    ) -> None:
+        source = adk_db(SERVICE)
+        other: str | Path = source
+        if spelling == "dots":
+            other = f"{source.parent}/../{source.parent.name}/./{source.name}"
+        elif spelling == "symbolic link":
+            other = tmp_path / "link.db"
+            other.symlink_to(source)
+        elif spelling == "hard link":
+            other = tmp_path / "hard.db"
+            os.link(source, other)
+        elif spelling == "url":
+            other = f"sqlite:///{source}"
+        elif spelling == "async url":
+            other = f"sqlite+aiosqlite:///{source}"
+        elif spelling == "folder link":
+            (tmp_path / "elsewhere").symlink_to(source.parent)
+            other = tmp_path / "elsewhere" / source.name
+        before = sha256(source)
+        with pytest.raises(Refused, match="is the source"):
+            migrate(source, other)
+        assert sha256(source) == before
+
+    @pytest.mark.parametrize("suffix", ["-wal", "-journal", "-shm"])
+    def test_a_file_that_belongs_to_the_source(self, adk_db: Callable[[str], Path], suffix: str) -> None:
+        source = adk_db(SERVICE)
+        with pytest.raises(Refused, match="belongs to the source"):
+            migrate(source, f"{source}{suffix}")
+        assert list(source.parent.iterdir()) == [source]
+
+    @pytest.mark.parametrize("kind", ["a database", "empty", "dangling link", "journal"])
+    def test_a_destination_that_exists(self, adk_db: Callable[[str], Path], out: Path, kind: str) -> None:
+        if kind == "a database":
+            shutil.copy(adk_db(SERVICE), out)
+        elif kind == "empty":
+            out.touch()
+        elif kind == "dangling link":
+            out.symlink_to(out.parent / "missing")
+        else:
+            out.with_name("out.db-journal").write_bytes(b"left by something else")
+        before = sorted(out.parent.iterdir())
+        with pytest.raises(Refused, match="exists"):
+            migrate(adk_db(SERVICE), out)
+        assert sorted(out.parent.iterdir()) == before
+
+    def test_a_destination_that_cannot_be_meant(self, adk_db: Callable[[str], Path], tmp_path: Path) -> None:
+        source = adk_db(SERVICE)
+        for where in (tmp_path, tmp_path / "missing" / "out.db", "postgresql://localhost/x", ""):
+            with pytest.raises(UsageError):
+                migrate(source, where)
+        with pytest.raises(UsageError, match="quarantine file is the destination"):
+            migrate(source, tmp_path / "x.db", MigrateOptions(quarantine=tmp_path / "x.db"))
+        with pytest.raises(UsageError, match="does not exist"):
+            migrate(source, tmp_path / "x.db", MigrateOptions(workdir=tmp_path / "missing"))
+        with pytest.raises(UsageError, match="for servers"):
+            migrate(source, tmp_path / "x.db", MigrateOptions(resume=True))
+
+    def test_a_name_that_is_taken_meanwhile_is_not_overwritten(
+        self, adk_db: Callable[[str], Path], out: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def taken(path: Path | None) -> int:
+            out.write_text("precious")
+            return 0o600
+
+        monkeypatch.setattr(run, "mode_like", taken)
+        with pytest.raises(Refused, match="made by something else"):
+            migrate(adk_db(SERVICE), out)
+        assert out.read_text() == "precious"
+        assert list(out.parent.iterdir()) == [out]
+
+    def test_too_little_space(self, adk_db: Callable[[str], Path], out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(shutil, "disk_usage", lambda _path: shutil._ntuple_diskusage(100, 99, 1))
+        with pytest.raises(Refused, match="1 B free"):
+            migrate(adk_db(SERVICE), out)
+        assert list(out.parent.iterdir()) == []
+
+    def test_a_source_that_changes_meanwhile(
+        self, adk_db: Callable[[str], Path], out: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        source = adk_db(SERVICE)
+        honest = transfer.transfer
+
+        def and_change(*args: Any, **options: Any) -> dict[str, int]:
+            read = honest(*args, **options)
+            with source.open("ab") as file:
+                file.write(b"\0")
+            return read
+
+        monkeypatch.setattr(hops, "transfer", and_change)
+        with pytest.raises(Incomplete, match="changed while it was read"):
+            migrate(source, out)
+        assert list(out.parent.iterdir()) == []
+
+
+class TestAllOrNothing:
+    def test_a_refused_row_stops_the_run(self, broken: Path, out: Path) -> None:
+        report = migrate(broken, out)
+        assert (report.status, report.refused_count, report.verified) == ("refused", 1, False)
+        assert [tuple(row.key) for row in report.refused] == query(broken, FIRST)
+        assert report.refused[0].problems[0].rule == "EXH307"
+        assert report.refused[0].hop == "sqlite-service -> v1"
+        assert report.tables["events"].read == 525
+        assert report.tables["events"].written == 0
+        assert list(out.parent.iterdir()) == []
+
+    def test_all_refused_rows_are_counted_and_the_first_are_listed(
+        self, adk_db: Callable[[str], Path], out: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(transfer, "LISTED", 10)
+        source = change(adk_db(SERVICE), "UPDATE events SET event_data = '[]'")
+        report = migrate(source, out)
+        assert (report.status, report.refused_count, len(report.refused)) == ("refused", 525, 10)
+
+    def test_equal_keys_once_keys_are_text(self, adk_db: Callable[[str], Path], out: Path) -> None:
+        source = adk_db(SERVICE)
+        copy = (
+            "SELECT CAST(id AS BLOB), app_name, user_id, session_id, invocation_id, timestamp, event_data FROM events"
+        )
+        change(source, f"INSERT INTO events {copy} LIMIT 1")
+        report = migrate(source, out)
+        assert (report.status, report.refused_count) == ("refused", 1)
+        assert "same key" in report.refused[0].problems[-1].reason
+        assert not out.exists()
+
+
+class TestQuarantine:
+    def run(self, source: Path, out: Path, **options: Any) -> tuple[MigrationReport, Path]:
+        box = out.with_name("box.db")
+        return migrate(source, out, MigrateOptions(quarantine=box, **options)), box
+
+    def test_the_rest_is_migrated_and_the_row_is_kept_raw(self, broken: Path, out: Path) -> None:
+        report, box = self.run(broken, out)
+        assert (report.status, report.refused_count, report.verified) == ("incomplete", 1, True)
+        assert report.quarantine == str(box)
+        assert sorted(out.parent.iterdir()) == [box, out]
+        key = query(broken, FIRST)[0]
+        assert query(box, "SELECT app_name, user_id, session_id, event_id FROM rows") == [key]
+        assert dict(query(box, "SELECT column_name, value FROM cells"))["event_data"] == "{oops"
+        raw = query(broken, f"SELECT * FROM events WHERE (app_name, user_id, session_id, id) = ({FIRST})")[0]
+        assert sorted(map(str, raw)) == sorted(str(value) for (value,) in query(box, "SELECT value FROM cells"))
+        about = dict(query(box, "SELECT * FROM about"))
+        assert about["source_sha256"] == sha256(broken)
+        assert about["path"] == "sqlite-service -> v1"
+        assert query(box, "SELECT rule, fatal FROM problems") == [("EXH307", 1)]
+        assert query(out, "SELECT count(*) FROM events") == [(525,)], "the event keeps its other columns"
+        assert report.tables["events"].quarantined == 1
+
+    def test_without_a_refused_row_there_is_no_file(self, adk_db: Callable[[str], Path], out: Path) -> None:
+        report, box = self.run(adk_db(SERVICE), out)
+        assert (report.status, report.quarantine) == ("complete", None)
+        assert not box.exists()
+
+    def test_over_two_hops_a_row_is_kept_once_with_its_first_bytes(
+        self, tmp_path: Path, broken: Path, out: Path
+    ) -> None:
+        # back to where it came from, by way of v1
+        unmarked = tmp_path / "unmarked.db"
+        migrate(change(broken, "UPDATE events SET event_data = '{}' WHERE event_data = '{oops'"), unmarked)
+        change(
+            unmarked,
+            "DELETE FROM adk_internal_metadata",
+            "UPDATE events SET event_data = '{oops' WHERE event_data LIKE '{\"id%'",
+        )
+        change(unmarked, "UPDATE events SET event_data = x'ff00' WHERE rowid = 5")
+        report, box = self.run(unmarked, out, to="sqlite-service")
+        assert report.path == ("v1-unmarked", "v1", "sqlite-service")
+        assert {row.hop for row in report.refused} == {"v1-unmarked -> v1"}
+        assert query(box, "SELECT count(*), count(DISTINCT event_id) FROM rows") == [(report.refused_count,) * 2]
+        assert (b"\xff\x00",) in query(box, "SELECT value FROM cells WHERE column_name = 'event_data'")
+
+    def test_text_that_is_not_utf8_keeps_its_bytes(self, adk_db: Callable[[str], Path], out: Path) -> None:
+        source = change(adk_db(SERVICE), "UPDATE events SET id = CAST(x'61ff62' AS TEXT) WHERE rowid = 1")
+        report, box = self.run(source, out)
+        assert report.status == "incomplete"
+        assert query(box, "SELECT typeof(value), hex(value) FROM cells WHERE column_name = 'id'") == [
+            ("text", "61FF62")
+        ]
+        assert query(out, "SELECT count(*) FROM events") == [(524,)], "no ADK could read the table with it"
+
+    def test_an_event_without_id_or_time_is_in_quarantine_alone(self, adk_db: Callable[[str], Path], out: Path) -> None:
+        source = change(
+            adk_db(SERVICE),
+            "UPDATE events SET id = '' WHERE rowid = 1",
+            "UPDATE events SET timestamp = 'noon', event_data = '{}' WHERE rowid = 2",
+        )
+        report, box = self.run(source, out)
+        assert report.refused_count == 2
+        assert query(out, "SELECT count(*) FROM events") == [(523,)]
+        assert {c for (c,) in query(box, "SELECT column_name FROM problems")} == {"id", "timestamp"}
+
+    def test_a_session_whose_state_cannot_be_read_stays_usable(self, adk_db: Callable[[str], Path], out: Path) -> None:
+        source = change(
+            adk_db(SERVICE),
+            "UPDATE sessions SET state = '[1]', update_time = 'noon' WHERE id = 'c-state' AND user_id = 'u1'",
+        )
+        report, box = self.run(source, out)
+        assert report.tables["sessions"].quarantined == 1
+        assert {c for (c,) in query(box, "SELECT column_name FROM problems")} == {"state", "update_time"}
+        assert query(
+            out, "SELECT state, create_time = update_time FROM sessions WHERE id = 'c-state' AND user_id = 'u1'"
+        ) == [("{}", 1)]
+
+
+class TestNotes:
+    def test_orphans_are_kept_and_told(self, adk_db: Callable[[str], Path], out: Path) -> None:
+        source = change(adk_db(SERVICE), "DELETE FROM sessions WHERE id = 'c-state'")
+        report = migrate(source, out)
+        assert report.status == "complete"
+        assert [note for note in report.notes if "orphaned" in note]
+        assert query(out, "SELECT count(*) FROM events") == [(525,)]
+
+    def test_what_an_old_service_did_to_state_is_told(self, adk_db: Callable[[str], Path], out: Path) -> None:
+        report = migrate(adk_db("sqlitesvc-1.21.0-utc"), out)
+        told = [note for note in report.notes if "older ADK" in note]
+        assert len(told) == 2
+        assert "c-state: color" in "".join(told)
+        assert "c-state: nested" in "".join(told)
+
+    def test_nothing_of_the_kind_where_the_service_was_exact(self, adk_db: Callable[[str], Path], out: Path) -> None:
+        assert not [note for note in migrate(adk_db(SERVICE), out).notes if "older ADK" in note]
+
+
+class TestDryRun:
+    def test_it_says_all_and_writes_nothing(self, broken: Path, out: Path) -> None:
+        report = migrate(broken, out, MigrateOptions(dry_run=True))
+        assert (report.status, report.refused_count, report.dry_run) == ("refused", 1, True)
+        assert list(out.parent.iterdir()) == []
+        said = "\n".join(report.plan)
+        for wanted in (
+            "path: sqlite-service -> v1",
+            "step 1: sqlite-service -> v1",
+            "events: 525 read",
+            "refused: 1 row",
+            "space:",
+        ):
+            assert wanted in said
+
+    def test_temporary_files_are_named(self, adk_db: Callable[[str], Path], out: Path, tmp_path: Path) -> None:
+        source = change(adk_db("db-2.13.0-utc"), "DELETE FROM adk_internal_metadata")
+        report = migrate(source, out, MigrateOptions(dry_run=True, to="sqlite-service", workdir=tmp_path))
+        assert report.status == "complete"
+        assert f"1 SQLite file between hops in a private folder in {tmp_path}" in "\n".join(report.plan)
+
+
+class TestInterrupted:
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_a_signal_leaves_nothing(self, adk_db: Callable[[str], Path], out: Path, number: signal.Signals) -> None:
+        child = slow_run(adk_db(SERVICE), out)
+        child.send_signal(number)
+        assert child.wait(10) == 130
+        assert list(out.parent.iterdir()) == []
+
+    def test_what_a_kill_leaves_is_removed_by_the_next_run(self, adk_db: Callable[[str], Path], out: Path) -> None:
+        source = adk_db(SERVICE)
+        child = slow_run(source, out)
+        child.kill()
+        child.wait(10)
+        (left,) = out.parent.iterdir()
+        report = migrate(source, out)
+        assert list(out.parent.iterdir()) == [out]
+        assert [note for note in report.notes if str(left) in note]
+
+    def test_a_run_that_lives_is_left_alone(self, adk_db: Callable[[str], Path], out: Path) -> None:
+        with Workspace(out.parent) as other:
+            migrate(adk_db(SERVICE), out)
+            assert other.path.is_dir()
+
+    def test_a_full_disk_leaves_nothing(
+        self, adk_db: Callable[[str], Path], out: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        class Full(write.SqliteWriter):
+            def insert(self, table: str, rows: Any) -> Any:
+                self._connection.execute("PRAGMA max_page_count = 20")
+                return super().insert(table, rows)
+
+        monkeypatch.setattr(hops, "SqliteWriter", Full)
+        source = adk_db(SERVICE)
+        before = sha256(source)
+        with pytest.raises(Incomplete, match="disk is full"):
+            migrate(source, out)
+        assert list(out.parent.iterdir()) == []
+        assert sha256(source) == before
+
+
+def slow_run(source: Path, out: Path) -> subprocess.Popen[bytes]:
+    """A migration in another process that has begun to write and will not end by itself."""
+    program = (
+        "import sys, time\n"
+        "from exhume.errors import ExhumeError\n"
+        "from exhume.migrate.interface import MigrateOptions\n"
+        "from exhume.migrate.run import migrate\n"
+        "options = MigrateOptions(progress=lambda done, total, table: time.sleep(30 if done > 400 else 0))\n"
+        "try:\n"
+        "    migrate(sys.argv[1], sys.argv[2], options)\n"
+        "except ExhumeError as error:\n"
+        "    sys.exit(int(error.exit_code))\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", program, str(source), str(out)])
+    deadline = time.monotonic() + 10
+    while not list(out.parent.glob(".exhume-work-*/hop-1.db")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(0.3)
+    return child

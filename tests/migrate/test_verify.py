@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from exhume.errors import Refused
+from exhume.events.interface import ReadOptions
+from exhume.events.model import EventKey
+from exhume.migrate.interface import MigrateOptions, VerifyOptions, VerifyReport
+from exhume.migrate.run import migrate
+from exhume.migrate.verify import LISTED, verify
+
+SERVICE = "sqlitesvc-2.13.0-utc"
+V1 = "db-2.13.0-utc"
+
+
+def change(path: Path, *statements: str) -> Path:
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+    return path
+
+
+def fields(report: VerifyReport) -> set[tuple[str, str]]:
+    return {(one.table, one.field) for one in report.differences}
+
+
+@pytest.fixture
+def pair(adk_db: Callable[[str], Path], tmp_path: Path) -> tuple[Path, Path]:
+    """A file of SqliteSessionService and what `migrate` made of it."""
+    source, destination = adk_db(SERVICE), tmp_path / "v1.db"
+    migrate(source, destination)
+    return source, destination
+
+
+def test_a_migration_is_equal_to_its_source(pair: tuple[Path, Path]) -> None:
+    report = verify(*pair)
+    assert report.equal
+    assert (report.difference_count, report.differences) == (0, [])
+    assert (report.source_layout, report.destination_layout) == ("sqlite-service", "v1")
+    events = report.tables["events"]
+    assert (events.source, events.destination, events.equal) == (525, 525, 525)
+    assert report.tables["app_states"].created == 16
+    assert any("empty state rows" in note for note in report.notes)
+    assert list(pair[1].parent.glob("v1.db?*")) == []
+
+
+SEVENTH = "WHERE rowid = 7"
+
+
+@pytest.mark.parametrize(
+    ("statement", "table", "field"),
+    [
+        (
+            f"UPDATE events SET event_data = json_set(event_data, '$.actions.state_delta.x', 1) {SEVENTH}",
+            "events",
+            "actions.state_delta.x",
+        ),
+        (f"UPDATE events SET event_data = json_remove(event_data, '$.content') {SEVENTH}", "events", "content"),
+        (f"UPDATE events SET event_data = json_set(event_data, '$.timestamp', 5.5) {SEVENTH}", "events", "timestamp"),
+        (f"UPDATE events SET invocation_id = 'other' {SEVENTH}", "events", "invocation_id"),
+        (f"UPDATE events SET event_data = '{{oops' {SEVENTH}", "events", "event_data"),
+        (f"DELETE FROM events {SEVENTH}", "events", ""),
+        (f"UPDATE events SET id = 'other' {SEVENTH}", "events", ""),
+        (f"UPDATE sessions SET state = '{{\"x\": 1}}' {SEVENTH}", "sessions", "state.x"),
+        (f"UPDATE sessions SET update_time = '2026-01-01 00:00:00' {SEVENTH}", "sessions", "update_time"),
+        (f"DELETE FROM sessions {SEVENTH}", "sessions", ""),
+        ("UPDATE app_states SET state = '{\"x\": 1}' WHERE state = '{}'", "app_states", ""),
+    ],
+)
+def test_any_change_is_found(pair: tuple[Path, Path], statement: str, table: str, field: str) -> None:
+    report = verify(pair[0], change(pair[1], statement))
+    assert not report.equal
+    assert (table, field) in fields(report)
+    assert report.difference_count == len(report.differences) or report.difference_count > LISTED
+    backwards = verify(pair[1], pair[0])
+    assert not backwards.equal
+
+
+def test_the_first_hundred_are_listed_and_all_are_counted(pair: tuple[Path, Path]) -> None:
+    report = verify(pair[0], change(pair[1], "DELETE FROM events"))
+    assert len(report.differences) == LISTED
+    assert report.difference_count == 525
+    assert {(one.source, one.destination) for one in report.differences} == {("(the row)", None)}
+
+
+def test_both_values_are_shown(pair: tuple[Path, Path]) -> None:
+    report = verify(
+        pair[0],
+        change(
+            pair[1],
+            "UPDATE sessions SET state = json_set(state, '$.float', 0.3) WHERE id = 'c-state' AND user_id = 'u1'",
+        ),
+    )
+    (one,) = report.differences
+    assert (one.key.session_id, one.field, one.source, one.destination) == (
+        "c-state", "state.float", "0.30000000000000004", "0.3",
+    )  # fmt: skip
+
+
+def test_there_and_back_gives_the_same_events(adk_db: Callable[[str], Path], tmp_path: Path) -> None:
+    source = adk_db(SERVICE)
+    migrate(source, tmp_path / "v1.db")
+    migrate(tmp_path / "v1.db", tmp_path / "back.db", MigrateOptions(to="sqlite-service"))
+    assert verify(source, tmp_path / "back.db").equal
+
+
+def test_from_v1_and_back_loses_only_what_is_told(adk_db: Callable[[str], Path], tmp_path: Path) -> None:
+    source = adk_db(V1)
+    report = migrate(source, tmp_path / "service.db", MigrateOptions(to="sqlite-service"))
+    migrate(tmp_path / "service.db", tmp_path / "back.db")
+    found = verify(source, tmp_path / "back.db")
+    assert [(loss.kind, loss.count, loss.hop) for loss in report.losses] == [
+        ("surrogate-to-escape", 3, "v1 -> sqlite-service")
+    ]
+    assert found.difference_count == 3
+    assert all(one.field.endswith("lone_surrogate") for one in found.differences)
+
+
+def test_layouts_without_a_reader_are_refused(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    foreign = change(tmp_path / "foreign.db", "CREATE TABLE x (y)")
+    with pytest.raises(Refused):
+        verify(pair[0], foreign)
+
+
+def adk_migrate(source: Path, destination: Path, zone: str = "UTC") -> None:
+    """google-adk's own migrator."""
+    command = [
+        str(Path(sys.executable).parent / "adk"), "migrate", "session",
+        "--source_db_url", f"sqlite:///{source}", "--dest_db_url", f"sqlite:///{destination}",
+    ]  # fmt: skip
+    environment = {**os.environ, "TZ": zone, "OTEL_SDK_DISABLED": "true"}
+    subprocess.run(command, check=True, capture_output=True, env=environment)
+
+
+class TestWhatAdkLost:
+    """Outcomes of `adk migrate session` 2.13.0, made here and now."""
+
+    def test_emptied_actions_are_found(self, adk_db: Callable[[str], Path], tmp_path: Path) -> None:
+        source, lossy = adk_db("db-1.21.0-utc"), tmp_path / "lossy.db"
+        adk_migrate(source, lossy)
+        allowed = ReadOptions(allow_globals=("shop_models.*", "collections.*", "builtins.*"))
+        report = verify(source, lossy, VerifyOptions(read=allowed))
+        emptied = {one.key for one in report.differences if one.field.startswith("actions.")}
+        # twelve events of this file hold values that its loader refuses
+        assert len(emptied) >= 12
+        whole = tmp_path / "whole.db"
+        migrate(source, whole, MigrateOptions(read=allowed))
+        assert verify(source, whole, VerifyOptions(read=allowed)).equal
+        between = verify(whole, lossy)
+        assert {one.key for one in between.differences if one.field.startswith("actions.")} == emptied
+
+    def test_a_shifted_zone_is_found(self, adk_db: Callable[[str], Path], tmp_path: Path) -> None:
+        source, shifted = adk_db("db-1.21.0-ny"), tmp_path / "shifted.db"
+        adk_migrate(source, shifted, "UTC")
+        report = verify(source, shifted)
+        off = [one for one in report.differences if one.field == "timestamp"]
+        assert len(off) > 90
+        one = next(one for one in off if one.source is not None and one.destination is not None)
+        assert round(float(one.destination or 0) - float(one.source or 0)) in (-18000, -14400)
+
+    def test_what_cannot_be_read_is_a_difference(self, adk_db: Callable[[str], Path], tmp_path: Path) -> None:
+        source, lossy = adk_db("db-1.21.0-utc"), tmp_path / "lossy.db"
+        adk_migrate(source, lossy)
+        report = verify(source, lossy)
+        unreadable = [one for one in report.differences if one.source and one.source.startswith("(cannot be read")]
+        assert unreadable
+        assert {one.field for one in unreadable} == {"actions"}
+        assert all(isinstance(one.key, EventKey) and one.key.event_id for one in unreadable)
