@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from exhume.audit.engine import AuditOptions, audit
 from exhume.audit.findings import AuditReport
 from exhume.events.model import Capability, EventKey, EventRecord, Problem, StateRecord, TimeZoneReport
+from exhume.events.readers import open_reader
 from exhume.events.readers.base import read_state
 from exhume.schema.detection import Detection, Layout, ReleaseRange
-from exhume.stores.interface import Column, StoreInfo, Table
+from exhume.stores.interface import Column, Ordered, Row, StoreInfo, Table
 
 #: Zero of a case's clock: 2026-03-02T09:00:00.25Z; with a fraction, as real times have.
 ZERO = 1772442000.25
 
+_KEY = ("id", "app_name", "user_id", "session_id")
 _ALL = frozenset(value for name, value in vars(Capability).items() if name.isupper())
 _CAPABILITIES = {
     Layout.V0: _ALL - {Capability.EVENT_COLUMNS},
@@ -186,12 +189,44 @@ def _filled(values: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+class _OneRow:
+    """A store with one row in its table of events."""
+
+    table = Table("events", tuple(Column(name, "TEXT") for name in (*_KEY, "invocation_id", "timestamp", "event_data")))
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+
+    def info(self) -> StoreInfo:
+        return StoreInfo("case", "sqlite file", "sqlite")
+
+    def tables(self) -> Mapping[str, Table]:
+        return {"events": self.table}
+
+    def count(self, table: str) -> int:
+        return 1
+
+    def rows(self, table: str, columns: Sequence[str], **_: Any) -> Iterator[Ordered]:
+        cells = dict(zip(self.table.column_names, self.row, strict=True))
+        yield Ordered(1, tuple(cells[name] for name in columns))
+
+    def check_unchanged(self) -> str | None:
+        return None
+
+    def close(self) -> None:
+        pass
+
+
 def _read(record: EventRecord, text: str) -> EventRecord:
     """The record with `event_data` as stored, read by the reader of v1."""
-    from exhume.events.readers.v1 import V1Reader
-
-    reader = V1Reader.__new__(V1Reader)
-    return reader.record(record.key, record.position, record.invocation_id, record.column_time, text, (), ())
+    key = record.key
+    time = None if record.column_time is None else datetime.fromtimestamp(record.column_time, UTC)
+    cell = None if time is None else time.strftime("%Y-%m-%d %H:%M:%S.%f")
+    store = _OneRow((key.event_id, *key[:3], record.invocation_id, cell, text))
+    detection = Detection(store.info(), Layout.V1, "1", "1", ReleaseRange(), tables=store.tables())
+    read = next(open_reader(store, detection).events())
+    read.position = record.position
+    return read
 
 
 def _parts(event: Mapping[str, Any], data: dict[str, Any]) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from exhume.audit.findings import Confidence, Evidence, Finding, Severity
 from exhume.audit.log import CONFIRMATION, CREDENTIAL, Call, SessionLog
 from exhume.audit.rule import Context, Rule, register
 from exhume.audit.rules.make import MOST_FINDINGS, of_database, of_session, plural, session_evidence
+from exhume.audit.rules.pickles import entries_with_problems
 from exhume.events.model import Capability
 
 #: Requests for a toolset (1.19.0 on) or a remote agent have made-up targets and no such entry
@@ -65,7 +66,7 @@ class LostActions(Rule):
         return self._unkept(log, asking) if asking else ()
 
     def _count(self, log: SessionLog) -> None:
-        if log.acting or any(entry.record.problems and entry.blind for entry in log.entries):
+        if log.acting or any(entry.blind for entry in entries_with_problems(log)):
             self._any_action = True  # for certain, or not to be decided
         elif log.entries and log.session is not None and log.session.state:
             self._with_state += 1
@@ -73,7 +74,7 @@ class LostActions(Rule):
                 self._sample.append(session_evidence(log.key, note="has state, and its events have no action"))
 
     def _unkept(self, log: SessionLog, asking: list[Call]) -> Iterator[Finding]:
-        if any(entry.record.problems and entry.blind for entry in log.entries):
+        if any(entry.blind for entry in entries_with_problems(log)):
             return  # the entry may be in the part that could not be read
         confirmations = _keys(log, "requested_tool_confirmations")
         credentials = _keys(log, "requested_auth_configs")

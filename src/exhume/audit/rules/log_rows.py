@@ -264,7 +264,8 @@ class TruncatedValue(Rule):
         for entry in log.entries:
             record = entry.record
             if record.text is not None:  # event_data: no column cuts a part of it, but a migration keeps the mark
-                if TRUNCATION_MARK in record.text and str(entry.data.get("error_message")).endswith(TRUNCATION_MARK):
+                told = entry.data.get("error_message")
+                if told and isinstance(told, str) and told.endswith(TRUNCATION_MARK):
                     cut.append(entry)
                     notes.append("error_message ends with ADK's truncation mark")
                 continue

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 from exhume.audit.digest import quick_digest
 from exhume.audit.findings import Finding, Severity
@@ -49,52 +50,48 @@ class RepeatedEvent(Rule):
     severity = Severity.WARNING
     todo = "Make the writer's retry use the same event id, and remove the copy."
 
-    def session(self, log: SessionLog) -> Iterable[Finding]:
-        if len(log.entries) < 2:
-            return ()
-        found: list[tuple[Entry, Entry, str]] = []
-        latest: dict[tuple[str, str], Entry] = {}
-        groups: dict[tuple[str, str], dict[bytes, Entry]] = {}
-        idents: set[str] = set()
-        for entry in log.entries:
-            ident = entry.record.key.event_id
-            if ident in idents:
-                first = next(other for other in log.entries if other.record.key.event_id == ident)
-                found.append((first, entry, "have the same id"))
-                if len(found) >= MOST_FINDINGS:
-                    break
-                continue
-            idents.add(ident)
-            who = (entry.invocation_id, entry.author)
-            before = latest.get(who)
-            latest[who] = entry
+    def session(self, log: SessionLog) -> Iterator[Finding]:
+        entries = log.entries
+        if len({entry.record.key.event_id for entry in entries}) < len(entries):
+            yield from self._same_ids(log)
+        start = 0  # of the events that lie close to each other
+        last: float | None = None
+        for place, entry in enumerate(entries):
             time = entry.time
-            if before is None or time is None or before.time is None or time - before.time > _CLOSE:
-                groups.pop(who, None)
-                continue
-            # Only events this close to the one before them are looked at, each of them once.
-            group = groups.get(who)
-            if group is None:
-                group = groups[who] = {}
-                if _comparable(before):
-                    group[_fingerprint(before)] = before
-            if not _comparable(entry):
-                continue
-            print_ = _fingerprint(entry)
-            twin = group.get(print_)
-            group[print_] = entry
-            if twin is not None and twin.time is not None and time - twin.time <= _CLOSE:
-                found.append((twin, entry, f"are equal and {time - twin.time:.3f} s apart"))
-                if len(found) >= MOST_FINDINGS:
-                    break
-        return [
-            of_session(self, log, f"Two events {how}.", entries=[first, second], subject=_ids(first, second))
-            for first, second, how in found
-        ]
+            if time is None or last is None or time - last > _CLOSE:
+                if place - start > 1:
+                    yield from self._close(log, entries[start:place])
+                start = place
+            last = time
+        if len(entries) - start > 1:
+            yield from self._close(log, entries[start:])
 
+    def _same_ids(self, log: SessionLog) -> Iterator[Finding]:
+        seen: dict[str, Entry] = {}
+        for entry in log.entries:
+            first = seen.setdefault(entry.event_id, entry)
+            if first is not entry:
+                yield self._finding(log, first, entry, "have the same id")
 
-def _ids(*entries: Entry) -> list[str]:
-    return sorted(entry.event_id for entry in entries)
+    def _close(self, log: SessionLog, group: list[Entry]) -> Iterator[Finding]:
+        """Compares events in order of time, each at most a second from the one before."""
+        authors = Counter((entry.invocation_id, entry.author) for entry in group)
+        latest: dict[bytes, Entry] = {}
+        for entry in group:
+            if authors[entry.invocation_id, entry.author] < 2 or not _comparable(entry):
+                continue
+            mark = _fingerprint(entry)
+            twin = latest.get(mark)
+            latest[mark] = entry
+            if twin is None or twin.time is None or entry.time is None or twin.event_id == entry.event_id:
+                continue
+            apart = entry.time - twin.time
+            if apart <= _CLOSE:
+                yield self._finding(log, twin, entry, f"are equal and {apart:.3f} s apart")
+
+    def _finding(self, log: SessionLog, first: Entry, second: Entry, how: str) -> Finding:
+        subject = sorted((first.event_id, second.event_id))
+        return of_session(self, log, f"Two events {how}.", entries=[first, second], subject=subject)
 
 
 def _comparable(entry: Entry) -> bool:
@@ -114,7 +111,7 @@ def _fingerprint(entry: Entry) -> bytes:
     actions = {name: value for name, value in entry.actions.items() if value}
     if not content and not actions:  # what such an event says stands in its other fields
         return quick_digest({name: value for name, value in data.items() if name not in _OWN_FIELDS})
-    return quick_digest([data.get("branch") or "", content, actions])
+    return quick_digest([entry.invocation_id, entry.author, data.get("branch") or "", content, actions])
 
 
 @register

@@ -11,6 +11,7 @@ from exhume.audit.findings import Evidence, Finding, Severity
 from exhume.audit.log import Entry, SessionLog
 from exhume.audit.rule import Context, Rule, register
 from exhume.audit.rules.make import MOST_FINDINGS, of_session, spelt
+from exhume.audit.rules.pickles import entries_with_problems
 from exhume.audit.rules.state import APP, TEMPORARY, USER, deltas
 from exhume.events.model import Capability, EventKey, SessionKey, StateRecord
 
@@ -168,7 +169,7 @@ class StateDrift(Rule):
                 continue
             if row.get(key) != write.digest:
                 drifted.setdefault(write.event.session, []).append((key, write))
-        for session, keys in list(drifted.items())[:MOST_FINDINGS]:
+        for session, keys in drifted.items():
             names = [f"{whose}:{key}" for key, _ in keys]
             events = tuple(dict.fromkeys(write.event.event_id for _, write in keys))[:MOST_FINDINGS]
             yield Finding(
@@ -220,7 +221,7 @@ class StateDrift(Rule):
 
 
 def _blind(log: SessionLog) -> list[Entry]:
-    return [entry for entry in log.entries if entry.record.problems and entry.blind]
+    return [entry for entry in entries_with_problems(log) if entry.blind]
 
 
 def _time(entry: Entry) -> float:
