@@ -16,6 +16,7 @@ from exhume.cli.commands import (
     audit,
     catalogue,
     detect,
+    export,
     layouts,
     migrate,
     scan,
@@ -51,6 +52,7 @@ def build() -> Any:
     app.command("audit")(audit.command)
     app.command("show")(show.command)
     app.command("approvals")(approvals.command)
+    app.command("export")(export.command)
     app.command("layouts")(layouts.command)
     app.command("rules")(catalogue.rules)
     app.command("explain")(catalogue.explain)

@@ -60,7 +60,7 @@ def command(
     table_prefix: TablePrefix = "",
 ) -> None:
     """Read an event log as an investigator would; nothing is written to the source."""
-    import exhume
+    from exhume import api
     from exhume.audit.engine import AuditOptions
     from exhume.audit.findings import Severity
     from exhume.cli.exits import after_audit
@@ -80,7 +80,7 @@ def command(
         until=moment(until),
     )
     read = ReadOptions(timezone=source_timezone, allow_globals=tuple(allow_global or ()))
-    report = exhume.audit(source, options, read=read, table_prefix=table_prefix)
+    report = api.audit(source, options, read=read, table_prefix=table_prefix)
     _cover(context, report, options, baseline)
     if write_baseline is not None:
         from exhume.audit.baseline import write

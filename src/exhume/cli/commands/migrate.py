@@ -36,7 +36,7 @@ def command(
     quiet: Quiet = False,
 ) -> None:
     """Migrate SOURCE to DESTINATION: all or nothing, or with a quarantine for what is refused."""
-    import exhume
+    from exhume import api
     from exhume.cli.exits import after_migrate
     from exhume.cli.output import emit, progress
     from exhume.events.interface import ReadOptions
@@ -54,6 +54,6 @@ def command(
             resume=resume,
             progress=update,
         )
-        result = exhume.migrate(source, destination, options)
+        result = api.migrate(source, destination, options)
     emit(of_migration(result), fmt, output)
     raise typer.Exit(after_migrate(result))

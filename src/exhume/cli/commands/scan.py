@@ -26,7 +26,7 @@ def command(
     quiet: Quiet = False,
 ) -> None:
     """List what every pickle in a database names; nothing is executed."""
-    import exhume
+    from exhume import api
     from exhume.cli.exits import after_scan
     from exhume.cli.output import emit, progress
     from exhume.report.documents import Span
@@ -35,7 +35,7 @@ def command(
 
     started = now()
     with progress("scan", quiet=quiet) as update:
-        result = exhume.scan(
+        result = api.scan(
             source,
             table_prefix=table_prefix,
             allow_globals=allow_global or (),

@@ -20,7 +20,7 @@ def command(
     output: Output = None,
 ) -> None:
     """Compare two databases event by event, whatever their layouts; both are only read."""
-    import exhume
+    from exhume import api
     from exhume.cli.exits import after_verify
     from exhume.cli.output import emit
     from exhume.events.interface import ReadOptions
@@ -30,6 +30,6 @@ def command(
     options = VerifyOptions(
         read=ReadOptions(timezone=source_timezone, allow_globals=tuple(allow_global or ())), table_prefix=table_prefix
     )
-    result = exhume.verify(source, destination, options)
+    result = api.verify(source, destination, options)
     emit(of_verify(result), fmt, output)
     raise typer.Exit(after_verify(equal=result.equal))

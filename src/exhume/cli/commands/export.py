@@ -1,0 +1,63 @@
+"""`exhume export`: sessions as JSON lines, ADK session JSON, or an eval set."""
+
+from __future__ import annotations
+
+import enum
+import sys
+from typing import Annotated
+
+import typer
+
+from exhume.cli.options import AllowGlobal, App, Output, Session, Source, SourceTimezone, TablePrefix, User
+
+
+class Kind(enum.StrEnum):
+    """What `--format` takes here."""
+
+    JSONL = "jsonl"
+    SESSION = "session"
+    EVALSET = "evalset"
+
+
+class Hidden(enum.StrEnum):
+    """What `--redact` takes."""
+
+    NOTHING = "nothing"
+    CREDENTIALS = "credentials"
+    TEXTS = "texts"
+
+
+def command(
+    source: Source,
+    fmt: Annotated[
+        Kind, typer.Option("--format", "-f", help="JSON lines of events, ADK session JSON, or an eval set of ADK.")
+    ] = Kind.JSONL,
+    output: Output = None,
+    app: App = None,
+    user: User = None,
+    session: Session = None,
+    redact: Annotated[
+        Hidden, typer.Option("--redact", help="Take out credentials, or all texts (equal ones stay equal).")
+    ] = Hidden.NOTHING,
+    name: Annotated[str, typer.Option("--name", help="Id of the eval set.")] = "exhume",
+    source_timezone: SourceTimezone = "auto",
+    allow_global: AllowGlobal = None,
+    table_prefix: TablePrefix = "",
+) -> None:
+    """Write sessions in a form that other tools read: to replay, to share, or to test against."""
+    from exhume.cli.output import say
+    from exhume.cli.reading import opened
+    from exhume.events.interface import ReadOptions
+    from exhume.export import ExportFormat, ExportOptions, export
+    from exhume.export.redaction import Redact
+    from exhume.report.output import write
+
+    read = ReadOptions(
+        timezone=source_timezone, allow_globals=tuple(allow_global or ()), app=app, user=user, session=session
+    )
+    options = ExportOptions(format=ExportFormat(fmt.value), redact=Redact(redact.value), name=name)
+    with opened(source, read, table_prefix=table_prefix) as (reader, detection):
+        result = export(reader, detection, options)
+        write(result.pieces, output=output, stream=sys.stdout)
+    for note in result.notes:
+        say(note)
