@@ -417,3 +417,39 @@ def test_a_schema_that_cannot_be_parsed_is_damage(tmp_path: Path, adk_db: Callab
     connection.commit()
     connection.close()
     rejected(path, "damaged: malformed database schema")
+
+
+@pytest.mark.parametrize("kind", ["wal", "journal"])
+@pytest.mark.parametrize("what", ["link", "folder"])
+def test_what_poses_as_a_log_is_not_followed(source: Path, tmp_path: Path, kind: str, what: str) -> None:
+    """SQLite would make an index file for a log that is there in any form."""
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious" * 1000)
+    posing = source.with_name(f"app.db-{kind}")
+    if what == "link":
+        posing.symlink_to(victim)
+    else:
+        posing.mkdir()
+    with untouched(source.parent) if what == "link" else contextlib.nullcontext(), SqliteStore(source) as store:
+        assert store.count("events") == 2000
+        assert any("no regular file" in note for note in store.info().notes)
+    assert sorted(path.name for path in source.parent.iterdir()) == ["app.db", posing.name]
+    assert victim.read_bytes() == b"precious" * 1000
+
+
+def test_an_interrupt_is_not_taken_for_damage(source: Path) -> None:
+    """SQLite's callbacks swallow exceptions: one that a signal raises there must still stop the run."""
+    program = textwrap.dedent("""
+        import signal, sys
+        from pathlib import Path
+        from exhume.stores.sqlite import SqliteStore
+
+        store = SqliteStore(Path(sys.argv[1]))
+        store._connection.set_progress_handler(lambda: signal.raise_signal(signal.SIGINT), 100)
+        try:
+            store.count("events")
+        except KeyboardInterrupt:
+            print("interrupted")
+    """)
+    ran = subprocess.run([sys.executable, "-c", program, source], capture_output=True, text=True, check=True)
+    assert ran.stdout == "interrupted\n"

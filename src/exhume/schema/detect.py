@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from exhume.redact import printable
 from exhume.schema.detection import Detection, Layout, ReleaseRange
@@ -27,8 +29,10 @@ _JAVA_CONTRIB_NAMES = {
     "app_states": "adk_app_state",
     "user_states": "adk_user_state",
 }
-_EVENT_KEYS = ("id", "app_name", "user_id", "session_id")
+_EVENT_KEYS = ("id", "app_name", "user_id", "session_id", "timestamp")
 _SESSION_KEYS = ("app_name", "user_id", "id", "state")
+#: Names under which somebody keeps a table that is not in use any more.
+_KEPT = re.compile(r"backup|bak|old|archive|legacy|copy", re.IGNORECASE)
 _FLYWAY_INDEXES = frozenset({"idx_events_session", "idx_events_timestamp"})
 #: What ADK counts the tables of a layout as.
 _SCHEMA_VERSIONS = {Layout.V0: "0", Layout.V1: "1", Layout.V1_UNMARKED: "1", Layout.JS: "1"}
@@ -115,11 +119,12 @@ class _Case:
         self.evidence.extend(self.store.info().notes)
         if "events" not in self.tables and self._judge_java_contrib():
             return
+        self._read_metadata()
         if not self._has_adk_tables():
+            self._judge_unknown_version()
             return
         events = self.tables["events"]
         columns = {column.lower() for column in events.column_names}
-        self._read_metadata()
         if {"actions", "event_data"} <= columns:
             self._judge_both_columns(events)
         elif "actions" in columns:
@@ -128,6 +133,7 @@ class _Case:
             self._judge_event_data(events)
         else:
             self.evidence.append("events has neither a column actions nor a column event_data.")
+            self._judge_unknown_version()
             return
         self._look_for_second_events(columns)
         self.releases, why = release_range(self.layout, events)
@@ -176,32 +182,32 @@ class _Case:
         if _lacking(table, ("key", "value")):
             self.contradictions.append(f"{METADATA_TABLE} does not have the columns key and value.")
             return
-        names = {column.lower(): column for column in table.column_names}
-        values = [
-            row[1]
-            for _, row in self.store.rows(table.name, [names["key"], names["value"]])
-            if row[0] == SCHEMA_VERSION_KEY
-        ]
+        rows = self.store.rows(
+            table.name, [_real_name(table, "value")], where={_real_name(table, "key"): SCHEMA_VERSION_KEY}
+        )
+        values = [row[0] for _, row in islice(rows, 2)]
         if not values:
             self.contradictions.append(f"{METADATA_TABLE} exists, but has no row {SCHEMA_VERSION_KEY}.")
             return
         self.declared_version = _version_text(values[0])
+        if not isinstance(values[0], str):
+            self.contradictions.append(f"{METADATA_TABLE} holds {SCHEMA_VERSION_KEY} as another type than text.")
         if len(values) > 1:
-            self.contradictions.append(f"{METADATA_TABLE} has {len(values)} rows {SCHEMA_VERSION_KEY}.")
+            self.contradictions.append(f"{METADATA_TABLE} has more than one row {SCHEMA_VERSION_KEY}.")
 
     def _judge_both_columns(self, events: Table) -> None:
         self.layout = Layout.MIXED
         self.evidence.append("events has both actions (v0) and event_data (v1).")
         halves = []
         for column in ("actions", "event_data"):
-            seen = sample(self.store, events.name, column).seen
+            seen = sample(self.store, events.name, _real_name(events, column)).seen
             halves.append(f"{column} in {seen}")
         self.contradictions.append(
             f"events has the columns of v0 and of v1 at once; of its first rows, {' and '.join(halves)} are set."
         )
 
     def _judge_actions(self, events: Table, columns: set[str]) -> None:
-        found = sample(self.store, events.name, "actions")
+        found = sample(self.store, events.name, _real_name(events, "actions"))
         go_columns = sorted(GO_COLUMNS & columns)
         flyway = "flyway_schema_history" in self.store.tables() or _FLYWAY_INDEXES & set(events.indexes)
         if found.seen:
@@ -230,7 +236,7 @@ class _Case:
             )
 
     def _judge_event_data(self, events: Table) -> None:
-        found = sample(self.store, events.name, "event_data")
+        found = sample(self.store, events.name, _real_name(events, "event_data"))
         self.evidence.append("events has a column event_data and no actions.")
         if found.camel > found.snake:
             self.evidence.append("event_data has camelCase keys, which Python's ADK does not write.")
@@ -247,7 +253,6 @@ class _Case:
             return
         if self._is_js(events):
             self.layout = Layout.JS
-            self.evidence.append(f"Keys are {JS_KEY_LENGTH} characters long or state is of type JSON, as in adk-js.")
             self._compare_version("1")
             return
         self._judge_v1()
@@ -264,10 +269,15 @@ class _Case:
             self.layout = Layout.V1_UNMARKED
             self._compare_version("1")
         else:
+            self._judge_unknown_version()
+            self.evidence.append("The tables look like v1.")
+
+    def _judge_unknown_version(self) -> None:
+        """A version that is not known makes tables that are not understood ADK's, and tables that are, doubtful."""
+        if self.declared_version not in (None, "0", "1"):
             self.layout = Layout.UNKNOWN_VERSION
             self.contradictions.append(
-                f"{METADATA_TABLE} says {self._declared()}, a version that this release of exhume does not know;"
-                " the tables look like v1."
+                f"{METADATA_TABLE} says {self._declared()}, a version that this release of exhume does not know."
             )
 
     def _compare_version(self, actual: str) -> None:
@@ -279,8 +289,18 @@ class _Case:
             self.contradictions.append(f"{METADATA_TABLE} exists, but the tables are those of v0.")
 
     def _is_js(self, events: Table) -> bool:
-        sessions = self.tables["sessions"]
-        return str(JS_KEY_LENGTH) in _type_of(events, "app_name") or _type_of(sessions, "state").startswith("JSON")
+        """MikroORM declares JSON and keys of 191, and stores epoch milliseconds; each may be missing in some store."""
+        marks = []
+        if str(JS_KEY_LENGTH) in _type_of(events, "app_name"):
+            marks.append(f"keys are {JS_KEY_LENGTH} characters long")
+        if _type_of(self.tables["sessions"], "state") == "JSON":
+            marks.append("state is of type JSON")
+        times = sample(self.store, events.name, _real_name(events, "timestamp"))
+        if times.milliseconds * 2 > times.seen:
+            marks.append("times are epoch milliseconds")
+        if marks:
+            self.evidence.append(f"As in adk-js, {' and '.join(marks)}.")
+        return bool(marks)
 
     def _judge_java_contrib(self) -> bool:
         tables = self._find(_JAVA_CONTRIB_NAMES)
@@ -303,6 +323,11 @@ class _Case:
             owner = name.lower().replace("events", "sessions")
             if any(real.lower() == owner for real in self.store.tables()):
                 continue  # with sessions of its own it is another application's set of tables
+            if _KEPT.search(name):
+                self.evidence.append(
+                    f"A table {printable(name, limit=80)} keeps events in the form of the other version."
+                )
+                continue
             self.layout = Layout.MIXED
             self.contradictions.append(
                 f"Beside events there is a table {printable(name, limit=80)} of the other kind:"
@@ -317,6 +342,10 @@ class _Case:
 def _lacking(table: Table, columns: tuple[str, ...]) -> list[str]:
     present = {column.lower() for column in table.column_names}
     return [column for column in columns if column not in present]
+
+
+def _real_name(table: Table, column: str) -> str:
+    return next(name for name in table.column_names if name.lower() == column)
 
 
 def _type_of(table: Table, column: str) -> str:

@@ -67,4 +67,4 @@ class Detection:
     @property
     def latest(self) -> bool:
         """Is this the newest layout, marked as such, without a contradiction?"""
-        return self.layout is Layout.V1 and not self.contradictions
+        return (self.shape or self.layout) is Layout.V1 and not self.contradictions

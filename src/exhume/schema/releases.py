@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from exhume.redact import printable
 from exhume.schema.ddl import sqlite_type
 from exhume.schema.detection import Layout, ReleaseRange
 from exhume.schema.layouts import TIME_ID_INDEX, TIME_INDEX, V0_FORMS, LayoutSpec
@@ -10,6 +11,8 @@ from exhume.stores.interface import Table
 #: Last releases before the index of 1.28.0, and before the one of 2.10.0, are created in every database on opening.
 _LAST_WITHOUT_INDEX = "1.27.5"
 _LAST_WITH_TIME_INDEX = "2.9.2"
+#: Columns that a sentence names before it only counts.
+_NAMED = 12
 
 
 def release_range(layout: Layout, events: Table) -> tuple[ReleaseRange, list[str]]:
@@ -46,8 +49,11 @@ def _v0_range(events: Table) -> tuple[ReleaseRange, list[str]]:
     evidence = [f"events has the columns that ADK {_spoken(first, last)} declares."]
     base = _base_of(present)
     if base is not None and base not in alike:
-        added = ", ".join(present[len(base.table("events").columns) :])
-        evidence.append(f"Columns were added later to a table of ADK {_spoken(*base.releases)}: {added}.")
+        added = [printable(name, limit=60) for name in present[len(base.table("events").columns) :]]
+        more = f" and {len(added) - _NAMED} more" if len(added) > _NAMED else ""
+        evidence.append(
+            f"Columns were added later to a table of ADK {_spoken(*base.releases)}: {', '.join(added[:_NAMED])}{more}."
+        )
         first = base.releases[0]
     opened, why = _last_by_index(events)
     # A release that wants more columns than there are may leave its index on opening, but cannot write an event.

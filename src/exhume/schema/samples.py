@@ -12,6 +12,8 @@ from exhume.stores.interface import Cell, Store
 #: Rows looked at, from the start of the table in storage order. Enough for a verdict; the rest is read when it is used.
 SAMPLE_ROWS = 32
 _HEAD = 400
+#: 2001 in epoch milliseconds; in seconds it would be the year 33658.
+_MILLISECONDS = 10**12
 _JSON_START = re.compile(r"\s*[{\[\"]|\s*null\s*\Z")
 #: First opcode of what the picklers of protocols 0 and 1 write for an object, a dict, a list or a constant.
 _OLD_PICKLE_START = frozenset(b"c(}])NIFSVKJMGU")
@@ -23,13 +25,18 @@ _SNAKE_KEYS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Number of sampled cells by what they hold; `seen` counts those that are not NULL."""
+    """Number of sampled cells by what they hold; `seen` counts those that are not NULL.
+
+    `camel` and `snake` count JSON by the spelling of its keys, `milliseconds` counts numbers that are epoch
+    milliseconds of this century.
+    """
 
     pickles: int = 0
     json: int = 0
     other: int = 0
     camel: int = 0
     snake: int = 0
+    milliseconds: int = 0
 
     @property
     def seen(self) -> int:
@@ -45,10 +52,11 @@ def sample(store: Store, table: str, column: str) -> Sample:
             continue
         kind, text = _kind(cell)
         found[kind] += 1
+        found["milliseconds"] += isinstance(cell, int) and cell > _MILLISECONDS
         if kind == "json":
             found["camel"] += bool(_CAMEL_KEYS.search(text))
             found["snake"] += bool(_SNAKE_KEYS.search(text))
-    return Sample(found["pickles"], found["json"], found["other"], found["camel"], found["snake"])
+    return Sample(**found)
 
 
 def _kind(cell: Cell) -> tuple[str, str]:

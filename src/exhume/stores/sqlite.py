@@ -161,6 +161,9 @@ class SqliteStore:
             self._notes.append("The write-ahead log beside the file holds commits; both were read from a private copy.")
             return self._private_copy("wal")
         header = self._file.header
+        if odd := self._file.odd_sidecars():
+            self._notes.append(f"{', '.join(odd)} beside the file is no regular file and was not used.")
+            return _uri(self._file.path, "mode=ro&immutable=1")
         if not sizes.get("journal") and header.pages and self._file.size < header.pages * header.page_size:
             raise NothingToLookAt(
                 f"{self._name} is cut off: {self._file.size} of {header.pages * header.page_size} bytes are there.",

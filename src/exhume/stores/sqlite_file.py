@@ -19,6 +19,7 @@ from io import FileIO
 from pathlib import Path
 
 from exhume.errors import NothingToLookAt
+from exhume.redact import printable
 from exhume.stores.interface import Sidecar
 from exhume.stores.location import SQLITE_MAGIC
 
@@ -92,6 +93,13 @@ class SourceFile:
             if stat.S_ISREG(status.st_mode):
                 found.append(Sidecar(kind, str(path), status.st_size, _meaning(kind, status.st_size)))
         return tuple(found)
+
+    def odd_sidecars(self) -> list[str]:
+        """Names of what lies where a log or journal would be and is a link or folder. SQLite would act on it."""
+        paths = [self.sidecar_path(kind) for kind in ("wal", "journal")]
+        return [
+            printable(path.name) for path in paths if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode)
+        ]
 
     def sidecar_path(self, kind: str) -> Path:
         return self.path.with_name(f"{self.path.name}-{kind}")
