@@ -66,11 +66,20 @@ def parse(text: str, place: str = "") -> Parsed:
         written = orjson.dumps(value)
     except (ValueError, TypeError):  # orjson's own errors are these
         return _parse_exactly(text, place)
-    if source != written and source.translate(None, _WHITE) != written.translate(None, b" "):
+    same = source == written or source.translate(None, _WHITE) == written.translate(None, b" ")
+    if not same and (b"\\u" not in source or not _is_escaped_dump(text, value)):
         return _parse_exactly(text, place)
     if source.count(b"[") + source.count(b"{") > MAX_DEPTH:
         _check_depth(text)
     return Parsed(value)
+
+
+def _is_escaped_dump(text: str, value: Any) -> bool:
+    """Is it letter by letter what `json.dumps` writes? Python's ADK stores all its text so, ASCII with escapes."""
+    try:
+        return json.dumps(value) == text
+    except RecursionError:
+        return False
 
 
 def _parse_exactly(text: str, place: str) -> Parsed:
