@@ -230,7 +230,7 @@ class SessionLog:
         partials: the entries that are partial; their calls and responses count nowhere.
         approvals: requests, decisions and gated calls; None for a session without any trace of a confirmation.
         order_known: False where the order of events cannot be decided; rules that need it stay silent.
-        unread: entries of which nothing could be read: what they held, a call or a response, is unknown.
+        unread: entries whose content could not be read: what they held, a call or a response, is unknown.
         rewound: per entry index, was it taken back by a later rewind? Empty when nothing was.
         shared: work on this session that several rules need, made by the first of them.
     """

@@ -129,6 +129,8 @@ def _take_out(log: SessionLog, records: Sequence[EventRecord]) -> _Traces:
             invocation if type(invocation) is str else "",
         )
         entries.append(entry)
+        if record.problems and _lost_content(record, data):
+            log.unread.append(entry)
         actions = data.get("actions")
         if actions and type(actions) is dict and any(actions.values()):
             log.acting.append(entry)
@@ -170,6 +172,13 @@ def _take_out(log: SessionLog, records: Sequence[EventRecord]) -> _Traces:
             entry.responses = responses
             log.responses += responses
     return traces
+
+
+def _lost_content(record: EventRecord, data: dict[str, Any]) -> bool:
+    """Could what the event held, a call or a response, not be read?"""
+    return not data.get("content") and any(
+        problem.fatal and problem.column in ("event_data", "content") for problem in record.problems
+    )
 
 
 def _mark_long_running(calls: list[Call], listed: Any) -> None:
