@@ -209,7 +209,10 @@ class _Rebuilder:
             if value.__class__ in (dict, list) and self._allowed.entry(cls.module, cls.name) is None:
                 # a dict or list of a class of its own: as protocols from 2 on write it
                 made.args = ()
-                made.pairs, made.items = (_pairs_of(value), None) if value.__class__ is dict else (None, value)
+                if isinstance(value, dict):
+                    made.pairs = [part for pair in value.items() for part in pair]
+                else:
+                    made.items = value
             return self._instance(made, depth)
         raise _unsafe(node.func)
 
@@ -318,10 +321,6 @@ def _copied(node: Instance, func: GlobalRef, args: tuple[Any, ...]) -> Instance:
     made = Instance(func, args, node.offset)
     made.state, made.items, made.pairs = node.state, node.items, node.pairs
     return made
-
-
-def _pairs_of(items: dict[Any, Any]) -> list[Any]:
-    return [part for pair in items.items() for part in pair]
 
 
 def _unsafe(named: GlobalRef) -> UnsafeGlobal:
