@@ -129,7 +129,8 @@ def test_text_that_spells_a_pickle_is_none(adk_db: Callable[[str], Path]) -> Non
     rewritten(path, "N.", rows=1)
     report = scan(path)
     assert [one.rule for one in report.told] == ["EXH503"]
-    assert "text" in [one.reason for one in report.refused if one.rule == "EXH502"][0]
+    (malformed,) = [one for one in report.refused if one.rule == "EXH502"]
+    assert "text" in malformed.reason
 
 
 @pytest.mark.parametrize("name", ["db-2.13.0-utc", "sqlitesvc-2.13.0-utc"])
@@ -249,9 +250,8 @@ def test_fickling_runs_nothing(tmp_path: Path) -> None:
 
 def test_names_that_can_be_allowed() -> None:
     allowed = Allowed(["a.B", "m.*", "p.q.R.<locals>.S"])
-    assert [allowed.permits(*name) for name in (("a", "B"), ("m", "X"), ("m", "X.Y"), ("p.q", "R.<locals>.S"))] == [
-        True
-    ] * 4
+    named = (("a", "B"), ("m", "X"), ("m", "X.Y"), ("p.q", "R.<locals>.S"))
+    assert [allowed.permits(*name) for name in named] == [True] * 4
     refused = (("a", "Bc"), ("a", "B.c"), ("a.B", "c"), ("m.n", "X"), ("mm", "X"), ("", "a.B"), ("os", "system"))
     assert [allowed.permits(*name) for name in refused] == [False] * 7
     assert not allowed.permits_besides("uuid", "UUID")

@@ -92,4 +92,5 @@ class Allowed:
 def option_for(module: str, name: str) -> str:
     """The option that decodes one more global inertly, for a message; empty where no option can name it."""
     dotted = f"{module}.{name}"
-    return f"--allow-global {shlex.quote(dotted)}" if _OPTION.fullmatch(dotted) else ""
+    # a global that is called `*` must not talk anyone into allowing a whole module
+    return f"--allow-global {shlex.quote(dotted)}" if _OPTION.fullmatch(dotted) and "*" not in dotted else ""
