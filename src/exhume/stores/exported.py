@@ -30,23 +30,39 @@ MOST_LINE = 32 << 20
 _BATCH = 500
 _CHUNK = 1 << 20
 
-_SESSIONS = Table(
-    "sessions",
-    tuple(Column(name, kind) for name, kind in (
-        ("app_name", "TEXT"), ("user_id", "TEXT"), ("id", "TEXT"), ("state", "TEXT"), ("create_time", "REAL"),
-        ("update_time", "REAL"),
-    )),
-    primary_key=("app_name", "user_id", "id"),
-)  # fmt: skip
-_EVENTS = Table(
-    "events",
-    tuple(Column(name, kind) for name, kind in (
-        ("id", "TEXT"), ("app_name", "TEXT"), ("user_id", "TEXT"), ("session_id", "TEXT"), ("invocation_id", "TEXT"),
-        ("timestamp", "REAL"), ("event_data", "TEXT"),
-    )),
-    primary_key=("app_name", "user_id", "session_id", "id"),
-)  # fmt: skip
-_TABLES = {"sessions": _SESSIONS, "events": _EVENTS}
+
+def _table(name: str, key: int, *columns: tuple[str, str]) -> Table:
+    return Table(name, tuple(Column(*column) for column in columns), tuple(column for column, _ in columns[:key]))
+
+
+_TABLES = {
+    table.name: table
+    for table in (
+        _table("app_states", 1, ("app_name", "TEXT"), ("state", "TEXT"), ("update_time", "REAL")),
+        _table("user_states", 2, ("app_name", "TEXT"), ("user_id", "TEXT"), ("state", "TEXT"), ("update_time", "REAL")),
+        _table(
+            "sessions",
+            3,
+            ("app_name", "TEXT"),
+            ("user_id", "TEXT"),
+            ("id", "TEXT"),
+            ("state", "TEXT"),
+            ("create_time", "REAL"),
+            ("update_time", "REAL"),
+        ),
+        _table(
+            "events",
+            4,
+            ("app_name", "TEXT"),
+            ("user_id", "TEXT"),
+            ("session_id", "TEXT"),
+            ("id", "TEXT"),
+            ("invocation_id", "TEXT"),
+            ("timestamp", "REAL"),
+            ("event_data", "TEXT"),
+        ),
+    )
+}
 
 
 class Key(NamedTuple):
@@ -243,7 +259,11 @@ class ExportStore:
         )
         if nested is None and members.keys() & {"lastUpdateTime", "last_update_time", "sessionState", "session_state"}:
             nested = Span(span.start, span.start)  # a session without events
-        if _scalar(text, members, "type") == "session":
+        kind = _scalar(text, members, "type")
+        if kind in ("app_state", "user_state"):
+            self._state_row(text, members, kind)
+            return
+        if kind == "session":
             nested = Span(span.start, span.start)
         if nested is None:
             self._event(text[span.start : span.end], outer)
@@ -269,12 +289,22 @@ class ExportStore:
             ),
         )
 
+    def _state_row(self, text: str, members: Mapping[str, Span], kind: str) -> None:
+        """A line of `exhume export` that holds the state of an app or a user."""
+        state = members.get("state")
+        self._counter += 1
+        key = [
+            _text(_scalar(text, members, name)) for name in ("app_name", "user_id")[: 1 if kind == "app_state" else 2]
+        ]
+        cell = "{}" if state is None else text[state.start : state.end]
+        self._insert(f"{kind}s", (*key, cell, seconds_of(_scalar(text, members, "update_time"))))
+
     def _event(self, text: str, outer: Key) -> None:
         self._counter += 1
         value = load(text)
         if not isinstance(value, dict):
             # kept, so that the reader says what is wrong with it
-            self._insert("events", (f"item-{self._counter}", *outer, None, None, text))
+            self._insert("events", (*outer, f"item-{self._counter}", None, None, text))
             return
         event = event_of(value)
         key = Key(
@@ -294,7 +324,7 @@ class ExportStore:
         invocation = first_of(value, "invocationId", "invocation_id") if invocation is None else invocation
         self._insert(
             "events",
-            (ident or f"item-{self._counter}", *key, None if invocation is None else _text(invocation), time, text),
+            (*key, ident or f"item-{self._counter}", None if invocation is None else _text(invocation), time, text),
         )
 
     def _insert(self, table: str, row: Row) -> None:

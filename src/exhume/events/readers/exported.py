@@ -21,8 +21,8 @@ _KEY_NAMES = ("appName", "app_name", "userId", "user_id", "sessionId", "session_
 class ExportReader(TableReader):
     """Reads what `exhume.stores.exported` took apart.
 
-    An export holds no columns beside its events and no rows of app and user state. Session times and confirmations
-    are capabilities only where this very file has them.
+    An export holds no columns beside its events. State, rows of app and user state, session times and confirmations are
+    capabilities only where this very file has them.
     """
 
     layout = Layout.EXPORT
@@ -35,6 +35,8 @@ class ExportReader(TableReader):
             found.add(Capability.STATE)
         if times and all(None not in row[:2] for row in times):
             found.add(Capability.SESSION_TIMES)
+        if store.count("user_states") or store.count("app_states"):
+            found.add(Capability.STATE_ROWS)
         if self._some_without_confirmations():
             found.discard(Capability.CONFIRMATIONS)
         self.capabilities = frozenset(found)
@@ -60,17 +62,11 @@ class ExportReader(TableReader):
                 row.state = {name: value for name, value in row.state.items() if not name.startswith(("app:", "user:"))}
             yield row
 
-    def app_states(self) -> Iterator[StateRecord]:
-        return iter(())
-
-    def user_states(self) -> Iterator[StateRecord]:
-        return iter(())
-
     def events(self) -> Iterator[EventRecord]:
         table = self.detection.tables["events"]
         names = table.column_names
         for position, row in self.rows(table, _ORDER, "session_id"):
-            ident, app, user, session, invocation, time, cell = row
+            app, user, session, ident, invocation, time, cell = row
             key = EventKey(cell_text(app), cell_text(user), cell_text(session), cell_text(ident))
             found = _read(key, None if time is None else float(time), cell)
             yield EventRecord(
@@ -104,14 +100,30 @@ def _read(key: EventKey, time: float | None, cell: Cell) -> _Read:
         return _Read(None, time, problems=(unreadable("event", f"The event cannot be read: {error.what}", cell),))
     if not isinstance(value, dict):
         return _Read(None, time, losses, (unreadable("event", f"The event is {kind_of(value)}, not an object", cell),))
+    told = _told(value)
+    if value.get("type") == "event" and value.get("event", value) is None:
+        unread = unreadable("event", "The event could not be read when it was exported", cell)
+        return _Read(None, time, losses, told or (unread,))
     event = canonical(_unwrapped(value))
     event.setdefault("id", key.event_id)
-    problems: tuple[Problem, ...] = ()
+    problems = told
     if time is not None:
         event["timestamp"] = time
     elif event.pop("timestamp", None) is not None:
-        problems = (unreadable("timestamp", "The time of the event cannot be read", cell),)
+        problems = (*told, unreadable("timestamp", "The time of the event cannot be read", cell))
     return _Read(event, time, losses, problems)
+
+
+def _told(value: dict[str, Any]) -> tuple[Problem, ...]:
+    """Problems that `exhume export` met when it read the event, as its line tells them."""
+    listed = value.get("problems")
+    if value.get("type") != "event" or not isinstance(listed, list):
+        return ()
+    return tuple(
+        Problem(str(one.get("rule")), str(one.get("column")), str(one.get("reason")), str(one.get("sha256")))
+        for one in listed[:20]
+        if isinstance(one, dict)
+    )
 
 
 def _unwrapped(value: dict[str, Any]) -> dict[str, Any]:

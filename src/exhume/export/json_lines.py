@@ -1,0 +1,64 @@
+"""`export --format jsonl`: one JSON object a line. Everything that the source holds, so that it can be read back.
+
+Lines: `{"type": "app_state" | "user_state", "app_name", "user_id"?, "state", "update_time"}`,
+`{"type": "session", "app_name", "user_id", "session_id", "state", "create_time", "update_time"}`, and
+`{"type": "event", "app_name", "user_id", "session_id", "event_id", "event"}` with the event in v1 form (snake_case).
+An event that could not be read, or not in full, also has `problems`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from exhume.events.interface import Reader
+from exhume.events.model import EventRecord, SessionKey, StateRecord
+from exhume.export.redaction import Redactor
+from exhume.export.sessions import exported_sessions
+from exhume.export.writing import Writing, text_of
+
+
+def pieces(reader: Reader, redactor: Redactor, writing: Writing) -> Iterator[str]:
+    """States first, then each session before its events."""
+    for kind, rows in (("app_state", reader.app_states()), ("user_state", reader.user_states())):
+        for row in rows:
+            yield text_of(_state_line(kind, row, redactor)) + "\n"
+    for session in exported_sessions(reader):
+        writing.sessions += 1
+        if session.row is not None:
+            yield text_of(_session_line(session.key, session.row, redactor)) + "\n"
+        for record in session.events:
+            writing.events += 1
+            yield text_of(_event_line(record, redactor, writing)) + "\n"
+
+
+def _state_line(kind: str, row: StateRecord, redactor: Redactor) -> dict[str, Any]:
+    line: dict[str, Any] = {"type": kind, "app_name": row.app_name}
+    if row.user_id is not None:
+        line["user_id"] = row.user_id
+    return {**line, "state": redactor.state(row.state or {}), "update_time": row.update_time}
+
+
+def _session_line(key: SessionKey, row: StateRecord, redactor: Redactor) -> dict[str, Any]:
+    return {
+        "type": "session",
+        **key._asdict(),
+        "state": redactor.state(row.state or {}),
+        "create_time": row.create_time,
+        "update_time": row.update_time,
+    }
+
+
+def _event_line(record: EventRecord, redactor: Redactor, writing: Writing) -> dict[str, Any]:
+    line: dict[str, Any] = {
+        "type": "event",
+        **record.key._asdict(),
+        "event": None if record.data is None else redactor.event(record.data),
+    }
+    if record.refused:
+        writing.note("could not be read in full", record)
+        line["problems"] = [
+            {"rule": one.rule, "column": one.column, "reason": one.reason, "sha256": one.sha256}
+            for one in record.problems
+        ]
+    return line

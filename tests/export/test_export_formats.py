@@ -1,0 +1,190 @@
+"""Exports are what the real google-adk package takes; JSON Lines can be read back whole."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import FIXTURES, unpack
+
+from exhume.events.interface import ReadOptions
+from exhume.events.model import EventRecord
+from exhume.events.readers import open_reader
+from exhume.export import ExportFormat, ExportOptions, export
+from exhume.export.redaction import Redact
+from exhume.schema.detect import detect
+from exhume.stores import open_store
+
+Database = Callable[[str], Path]
+
+
+def exported(source: Path, fmt: ExportFormat, read: ReadOptions | None = None, **options: Any) -> tuple[str, list[str]]:
+    with closing(open_store(source)) as store:
+        detection = detect(store)
+        run = export(open_reader(store, detection, read), detection, ExportOptions(format=fmt, **options))
+        return "".join(run.pieces), run.notes
+
+
+def events_of(source: Path) -> dict[tuple[str, ...], EventRecord]:
+    with closing(open_store(source)) as store:
+        return {record.key: record for record in open_reader(store, detect(store)).events()}
+
+
+def session_keys(source: Path) -> list[tuple[str, str, str]]:
+    with closing(open_store(source)) as store:
+        rows = open_reader(store, detect(store)).sessions()
+        return [(row.app_name, row.user_id or "", row.session_id or "") for row in rows]
+
+
+def adk_sessions(source: Path) -> dict[tuple[str, str, str], Any]:
+    """Every session as google-adk 2.13 reads it."""
+    from google.adk.sessions import DatabaseSessionService
+
+    async def load() -> dict[tuple[str, str, str], Any]:
+        service = DatabaseSessionService(f"sqlite+aiosqlite:///{source}")
+        found = {}
+        for app, user, session in session_keys(source):
+            loaded = await service.get_session(app_name=app, user_id=user, session_id=session)
+            if loaded is not None:
+                found[app, user, session] = loaded
+        await service.db_engine.dispose()
+        return found
+
+    return asyncio.run(load())
+
+
+@pytest.fixture(scope="module")
+def read_by_adk(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[tuple[str, str, str], Any]]:
+    """A v1 database, and all its sessions as google-adk itself reads them."""
+    folder = tmp_path_factory.mktemp("source")
+    source = unpack(FIXTURES / "adk" / "db-2.13.0-utc.db.gz", folder / "source.db")
+    copy = unpack(FIXTURES / "adk" / "db-2.13.0-utc.db.gz", folder / "opened-by-adk.db")
+    return source, adk_sessions(copy)
+
+
+def test_session_json_is_what_adk_itself_reads(read_by_adk: tuple[Path, dict[tuple[str, str, str], Any]]) -> None:
+    from google.adk.sessions.session import Session
+
+    source, theirs = read_by_adk
+    text, notes = exported(source, ExportFormat.SESSION)
+    assert text.isascii()
+    assert notes == []
+    ours = {}
+    for item in json.loads(text):
+        session = Session.model_validate_json(json.dumps(item))
+        ours[session.app_name, session.user_id, session.id] = session
+    assert ours.keys() == theirs.keys()
+    for key, session in theirs.items():
+        assert dump_of(ours[key]) == dump_of(session), key
+
+
+def dump_of(session: Any) -> Any:
+    """A session as plain data. ADK itself reads an API-key scheme stored in v1 as a bearer one; that is left aside."""
+    found = session.model_dump(mode="json", exclude_none=True)
+    for event in found["events"]:
+        for config in event["actions"].get("requested_auth_configs", {}).values():
+            config.pop("auth_scheme", None)
+    return visible(found)
+
+
+def visible(value: Any) -> Any:
+    """`value` with lone surrogates as visible escapes, since pydantic refuses to read them in JSON."""
+    if isinstance(value, dict):
+        return {visible(key): visible(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [visible(item) for item in value]
+    return re.sub("[\ud800-\udfff]", lambda one: f"\\u{ord(one[0]):04x}", value) if isinstance(value, str) else value
+
+
+def test_one_session_is_one_object_that_adk_resumes(adk_db: Database) -> None:
+    from google.adk.sessions.session import Session
+
+    source = adk_db("db-2.13.0-utc")
+    app, user, session = next(iter(events_of(source)))[:3]
+    text, _ = exported(source, ExportFormat.SESSION, ReadOptions(app=app, user=user, session=session))
+    loaded = Session.model_validate_json(text)
+    assert (loaded.app_name, loaded.user_id, loaded.id) == (app, user, session)
+
+
+@pytest.mark.parametrize("name", ["db-2.13.0-utc", "db-1.21.0-utc"])
+def test_an_eval_set_is_one_of_adk(adk_db: Database, name: str) -> None:
+    from google.adk.evaluation.eval_set import EvalSet
+
+    source = adk_db(name)
+    text, _ = exported(source, ExportFormat.EVALSET, name="incident-7")
+    loaded = EvalSet.model_validate_json(text)
+    assert loaded.eval_set_id == "incident-7"
+    assert len(loaded.eval_cases) == len({key[:3] for key in events_of(source)})
+    assert len({case.eval_id for case in loaded.eval_cases}) == len(loaded.eval_cases)
+
+
+def test_an_eval_set_has_what_adk_makes_of_the_same_events(
+    read_by_adk: tuple[Path, dict[tuple[str, str, str], Any]],
+) -> None:
+    from google.adk.evaluation.eval_set import EvalSet
+    from google.adk.evaluation.evaluation_generator import EvaluationGenerator
+
+    source, sessions = read_by_adk
+    text, _ = exported(source, ExportFormat.EVALSET)
+    cases = {case.eval_id: case for case in EvalSet.model_validate_json(text).eval_cases}
+    for key, session in sessions.items():
+        if not session.events:
+            continue
+        whole = [event for event in session.events if not event.partial]
+        wanted = EvaluationGenerator.convert_events_to_eval_invocations(whole)
+        got = cases[f"exhume/{'/'.join(key)}"].conversation or []
+        assert [one.invocation_id for one in got] == [one.invocation_id for one in wanted]
+        for ours, theirs in zip(got, wanted, strict=True):
+            assert ours.user_content == theirs.user_content, key
+            assert ours.final_response == theirs.final_response, key
+
+
+@pytest.mark.parametrize("name", ["db-2.13.0-utc", "db-1.21.0-utc", "sqlitesvc-2.13.0-utc"])
+def test_json_lines_are_read_back_whole(adk_db: Database, tmp_path: Path, name: str) -> None:
+    source = adk_db(name)
+    text, _ = exported(source, ExportFormat.JSONL)
+    assert text.isascii()
+    copy = tmp_path / "export.jsonl"
+    copy.write_text(text)
+    before, after = events_of(source), events_of(copy)
+    assert before.keys() == after.keys()
+    for key, record in before.items():
+        assert after[key].data == record.data, key
+        assert after[key].time == record.time, key
+        assert after[key].refused == record.refused, key
+    again, _ = exported(copy, ExportFormat.JSONL)
+    assert again == text
+
+
+def test_redaction_of_credentials(adk_db: Database) -> None:
+    source = adk_db("db-2.13.0-utc")
+    plain, _ = exported(source, ExportFormat.JSONL)
+    hidden, _ = exported(source, ExportFormat.JSONL, redact=Redact.CREDENTIALS)
+    for secret in ("demo-not-secret", "demo-key-not-real", "demo-token"):
+        assert secret in plain
+        assert secret not in hidden
+    assert len(plain.splitlines()) == len(hidden.splitlines())
+
+
+def test_redaction_of_texts_keeps_the_findings(incident_db: Database, tmp_path: Path) -> None:
+    from exhume import api
+
+    source = incident_db("v1a")
+    text, _ = exported(source, ExportFormat.JSONL, redact=Redact.TEXTS)
+    assert "customer S2-21 writes again" not in text
+    assert "SKU1026" not in text
+    copy = tmp_path / "redacted.jsonl"
+    copy.write_text(text)
+    before, after = (api.audit(one) for one in (source, copy))
+    approvals = [
+        {(one.rule, one.session_id) for one in report.findings if one.rule.startswith("EXH1") and one.rule != "EXH114"}
+        for report in (before, after)
+    ]
+    assert approvals[0]
+    assert approvals[0] == approvals[1]
