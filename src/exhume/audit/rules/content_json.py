@@ -9,7 +9,6 @@ from typing import Any
 from exhume.audit.findings import Finding, Severity
 from exhume.audit.log import Entry, SessionLog
 from exhume.audit.rule import Context, Rule, register
-from exhume.audit.rules.content_scan import suspects
 from exhume.audit.rules.make import of_session, of_state_row, plural
 from exhume.errors import ExhumeError
 from exhume.events.json_text import parse
@@ -22,23 +21,32 @@ _ESCAPES = re.compile(
     r"\\u(?P<pair>[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
     r"|(?P<lone>\\u[dD][89a-fA-F][0-9a-fA-F]{2})|(?P<nul>\\u0000)|\\."
 )
+#: The beginning of an escape that can be U+0000 or a surrogate: one search by a literal prefix.
+_ODD_ESCAPE = re.compile(r"\\u(?:0000|[dD])")
 _RAW_SURROGATE = re.compile("[\ud800-\udbff\udc00-\udc7f\udd00-\udfff]")
 
 
 def not_portable(text: str) -> list[str]:
     """What in a JSON text PostgreSQL's JSONB refuses, NaN and repeated keys aside."""
-    if "\\u" not in text and text.isascii():
-        return []
     found: dict[str, None] = {}
-    if "\\u0000" in text or "\\ud" in text or "\\uD" in text:
+    if _ODD_ESCAPE.search(text):
         for match in _ESCAPES.finditer(text):
             if match.lastgroup == "lone":
                 found[_SURROGATE] = None
             elif match.lastgroup == "nul":
                 found[_NUL] = None
-    if not text.isascii() and _RAW_SURROGATE.search(text):
+    if not (text.isascii() or _encodes(text)):
         found[_SURROGATE] = None
     return list(found)
+
+
+def _encodes(text: str) -> bool:
+    """Is a text free of surrogates? U+DC80 to U+DCFF stand for bytes that are not UTF-8, which is another matter."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return not _RAW_SURROGATE.search(text)
+    return True
 
 
 @register
@@ -80,10 +88,12 @@ class NotPortableJson(Rule):
         entries: list[Entry] = []
         kinds: dict[str, None] = {}
         notes: list[str] = []
-        for entry in suspects(log).escapes:
+        for entry in log.entries:
             record = entry.record
             text = record.text
             if text is not None:
+                if not (record.losses or _ODD_ESCAPE.search(text) or not (text.isascii() or _encodes(text))):
+                    continue
                 here = dict.fromkeys((*_told(record.losses), *not_portable(text)))
             else:
                 here = dict.fromkeys((*_told(record.losses), *self._of_cells(record), *_of_actions(entry)))
@@ -154,7 +164,7 @@ def _of_actions(entry: Entry) -> list[str]:
     for text in _texts(actions):
         if "\x00" in text:
             found[_NUL] = None
-        if not text.isascii() and _RAW_SURROGATE.search(text):
+        if not (text.isascii() or _encodes(text)):
             found[_SURROGATE] = None
     return list(found)
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from exhume.audit.findings import Finding, Severity
 from exhume.audit.log import Entry, SessionLog
-from exhume.audit.rule import Rule, register
-from exhume.audit.rules.content_scan import may_hold_secret, suspects
+from exhume.audit.rule import Context, Rule, register
 from exhume.audit.rules.make import of_session, of_state_row, plural
 from exhume.errors import ExhumeError
 from exhume.events.json_text import parse
@@ -61,7 +60,7 @@ def secret_places(value: Any) -> list[str]:
         steps += 1
         if isinstance(one, dict):
             for key, item in one.items():
-                name = str(key).lower().replace("_", "").replace("-", "")
+                name = _plain_name(str(key))
                 here = f"{place}.{key}" if place else str(key)
                 if _is_secret(name, parent, item):
                     found.append(here)
@@ -69,7 +68,7 @@ def secret_places(value: Any) -> list[str]:
                     stack.append((item, here, name, wraps))
         elif isinstance(one, list):
             stack.extend((item, f"{place}[{index}]", parent, wraps) for index, item in enumerate(one[:_MOST_STEPS]))
-        elif isinstance(one, str) and wraps < _DEEPEST_TEXT and one.lstrip()[:1] in ("{", "[") and may_hold_secret(one):
+        elif isinstance(one, str) and wraps < _DEEPEST_TEXT and one.lstrip()[:1] in ("{", "["):
             try:
                 stack.append((parse(one).value, place, parent, wraps + 1))
             except ExhumeError:
@@ -77,12 +76,98 @@ def secret_places(value: Any) -> list[str]:
     return sorted(found)
 
 
+def _plain_name(key: str) -> str:
+    """A key in lower case, without `_` and `-` and the prefix of a scope."""
+    name = key.lower().replace("_", "").replace("-", "")
+    return name.partition(":")[2] if name.startswith(_PREFIXES) else name
+
+
 def _is_secret(name: str, parent: str, value: Any) -> bool:
-    if name.startswith(_PREFIXES):
-        name = name.partition(":")[2]
     if name not in _SECRET_NAMES and not (name == "token" and parent == "credentials"):
         return False
     return isinstance(value, str) and not _NO_SECRET.match(value.strip())
+
+
+#: Fields of an event that hold neither data of the application nor anything nested but what is looked at apart.
+_PLAIN = frozenset(
+    {
+        "actions",
+        "author",
+        "branch",
+        "content",
+        "id",
+        "invocation_id",
+        "long_running_tool_ids",
+        "model_version",
+        "node_info",
+        "timestamp",
+        "usage_metadata",
+    }
+)
+_MOST_NAMES = 10_000
+
+
+class _Look:
+    """A quick look at an event: is there a name that can be a secret's, or a text that can be JSON?
+
+    Names repeat from event to event, so what is known of one is kept. The walk over the data costs less than a search
+    of the stored text for each of the names.
+    """
+
+    __slots__ = ("_names",)
+
+    def __init__(self) -> None:
+        self._names: dict[str, bool] = {}
+
+    def may_hold_secret(self, entry: Entry, acting: bool) -> bool:
+        data = entry.data
+        stack: list[Any] = [] if data.keys() <= _PLAIN else [data[name] for name in data.keys() - _PLAIN]
+        content = data.get("content")
+        parts = content.get("parts") if content.__class__ is dict else content
+        if parts.__class__ is list:
+            for part in parts:
+                if part.__class__ is dict and len(part) == 1 and "text" in part:
+                    text = part["text"]
+                    if text.__class__ is str and text[:1] in _OPENING:
+                        stack.append(text)
+                else:
+                    stack.append(part)
+        if acting:
+            stack += [value for value in entry.actions.values() if value]
+        if not stack:
+            return False
+        return self._walk(stack)
+
+    def _walk(self, stack: list[Any]) -> bool:
+        names = self._names
+        while stack:
+            one = stack.pop()
+            if one.__class__ is dict:
+                for name, item in one.items():
+                    known = names.get(name)
+                    if known or (known is None and self._learn(name)):
+                        return True
+                    kind = item.__class__
+                    if kind is dict or kind is list or (kind is str and item[:1] in _OPENING):
+                        stack.append(item)
+            elif one.__class__ is list:
+                for item in one:
+                    kind = item.__class__
+                    if kind is dict or kind is list or (kind is str and item[:1] in _OPENING):
+                        stack.append(item)
+            elif one.__class__ is str and one.lstrip()[:1] in ("{", "["):
+                return True
+        return False
+
+    def _learn(self, name: str) -> bool:
+        secret = _plain_name(name) in _SECRET_NAMES or name == "token"
+        if len(self._names) < _MOST_NAMES:
+            self._names[name] = secret
+        return secret
+
+
+#: How a text begins that may be JSON.
+_OPENING = frozenset({"{", "[", " ", "\n", "\t", "\r"})
 
 
 @register
@@ -115,10 +200,17 @@ class CredentialMaterial(Rule):
     severity = Severity.WARNING
     todo = "Revoke what is real, keep credentials in a credential service, and share only redacted exports."
 
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._look = _Look()
+
     def session(self, log: SessionLog) -> Iterable[Finding]:
         entries: list[Entry] = []
         notes: list[str] = []
-        for entry in suspects(log).secrets:
+        acting = {entry.index for entry in log.acting}
+        for entry in log.entries:
+            if not self._look.may_hold_secret(entry, entry.index in acting):
+                continue
             places = secret_places(entry.data)
             if places:
                 entries.append(entry)
@@ -148,6 +240,4 @@ def _places(places: list[str]) -> str:
 
 
 def _secrets_of_state(row: StateRecord) -> list[str]:
-    if not row.state or not row.state_text or not may_hold_secret(row.state_text):
-        return []
-    return secret_places(row.state)
+    return secret_places(row.state) if row.state else []

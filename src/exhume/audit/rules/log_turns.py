@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from exhume.audit.digest import quick_digest
@@ -13,6 +12,8 @@ from exhume.audit.rules.make import MOST_FINDINGS, of_session, plural
 
 #: Two events this close in time, in seconds, can be one event stored twice.
 _CLOSE = 1.0
+#: So many events are compared pair by pair; more are hashed.
+_FEW = 8
 _OWN_FIELDS = frozenset({"id", "timestamp"})
 #: Actions that a resumable agent stores at every step, equal ones in a row too (google.adk.agents, 1.16.0 on).
 _CHECKPOINTS = frozenset({"agent_state", "end_of_agent"})
@@ -75,11 +76,16 @@ class RepeatedEvent(Rule):
 
     def _close(self, log: SessionLog, group: list[Entry]) -> Iterator[Finding]:
         """Compares events in order of time, each at most a second from the one before."""
-        authors = Counter((entry.invocation_id, entry.author) for entry in group)
-        latest: dict[bytes, Entry] = {}
+        authors: dict[tuple[str, str], list[Entry]] = {}
         for entry in group:
-            if authors[entry.invocation_id, entry.author] < 2 or not _comparable(entry):
-                continue
+            authors.setdefault((entry.invocation_id, entry.author), []).append(entry)
+        for entries in authors.values():
+            if len(entries) > 1 and (len(entries) > _FEW or _any_equal(entries)):
+                yield from self._compare(log, entries)
+
+    def _compare(self, log: SessionLog, entries: list[Entry]) -> Iterator[Finding]:
+        latest: dict[bytes, Entry] = {}
+        for entry in filter(_comparable, entries):
             mark = _fingerprint(entry)
             twin = latest.get(mark)
             latest[mark] = entry
@@ -92,6 +98,12 @@ class RepeatedEvent(Rule):
     def _finding(self, log: SessionLog, first: Entry, second: Entry, how: str) -> Finding:
         subject = sorted((first.event_id, second.event_id))
         return of_session(self, log, f"Two events {how}.", entries=[first, second], subject=subject)
+
+
+def _any_equal(entries: list[Entry]) -> bool:
+    """A quick look: do any two of a few events have equal content?"""
+    contents = [entry.data.get("content") for entry in entries]
+    return any(content in contents[:place] for place, content in enumerate(contents))
 
 
 def _comparable(entry: Entry) -> bool:
@@ -111,7 +123,7 @@ def _fingerprint(entry: Entry) -> bytes:
     actions = {name: value for name, value in entry.actions.items() if value}
     if not content and not actions:  # what such an event says stands in its other fields
         return quick_digest({name: value for name, value in data.items() if name not in _OWN_FIELDS})
-    return quick_digest([entry.invocation_id, entry.author, data.get("branch") or "", content, actions])
+    return quick_digest([data.get("branch") or "", content, actions])
 
 
 @register
