@@ -46,7 +46,7 @@ def _v0_range(events: Table) -> tuple[ReleaseRange, list[str]]:
     complete = alike[-1] is V0_FORMS[-1]
     typed = alike if complete else [form for form in alike if _types_agree(form, events)] or alike
     first, last = typed[0].releases[0], typed[-1].releases[1]
-    evidence = [f"events has the columns that ADK {_spoken(first, last)} declares."]
+    evidence = [f"events has the columns of ADK {_spoken(first, last)}."]
     base = _base_of(present)
     if base is not None and base not in alike:
         added = [printable(name, limit=60) for name in present[len(base.table("events").columns) :]]
