@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from exhume.audit.findings import Confidence, Evidence, Finding, Severity
 from exhume.audit.log import CONFIRMATION, CREDENTIAL, Call, SessionLog
 from exhume.audit.rule import Context, Rule, register
-from exhume.audit.rules.make import MOST_FINDINGS, of_database, of_session, plural, session_evidence
+from exhume.audit.rules.make import (
+    MOST_EVIDENCE,
+    MOST_FINDINGS,
+    of_database,
+    of_session,
+    plural,
+    session_evidence,
+    spelt,
+)
 from exhume.audit.rules.pickles import entries_with_problems
-from exhume.events.model import Capability
+from exhume.audit.rules.state import deltas
+from exhume.events.model import Capability, SessionKey
+from exhume.schema.detection import Layout
 
 #: Requests for a toolset (1.19.0 on) or a remote agent have made-up targets and no such entry
 #: (google.adk.auth.auth_preprocessor.TOOLSET_AUTH_CREDENTIAL_ID_PREFIX, 2.13.0).
 _NO_ENTRY_PREFIX = "_adk_toolset_auth_"
 #: Sessions with events and state, and no action in the whole file, from which on the file as a whole is told.
 _ENOUGH_SESSIONS = 3
+#: Bounds on what is kept of one app: keys that events write, sessions without actions, and keys of each.
+_MOST_KEYS, _MOST_SESSIONS, _MOST_KEYS_TOLD = 10_000, 10_000, 50
 
 
 @register
@@ -26,7 +39,9 @@ class LostActions(Rule):
     ## What it detects
     Events whose actions are gone. In a session: a request for a confirmation or a credential without the entry in
     `requested_tool_confirmations` or `requested_auth_configs` that goes with it. In a database: at least three
-    sessions with events have state, and no event of the whole file has any action.
+    sessions with events have state, and no event of the whole file has any action. As info, in an app whose sessions
+    were made by 1.22.1 or older and are now in v1: sessions without any action have values for keys that events of
+    other sessions write.
 
     ## Why it matters
     Pending approvals disappear, state cannot be derived from the log any more, and rewinds and compactions have no
@@ -40,7 +55,8 @@ class LostActions(Rule):
     0. From PostgreSQL, 1.22.1 to 2.7.0 write empty actions for every event, without a word.
 
     ## Harmless causes
-    For the database: an application that gives its sessions their state at creation and never writes any afterwards.
+    For the database and the app: an application that gives its sessions their state at creation and writes none, or
+    not yet, afterwards.
 
     ## What to do
     Migrate the original file again with exhume; keep it until `exhume verify` says that both are equal.
@@ -55,23 +71,69 @@ class LostActions(Rule):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._confirmations = Capability.CONFIRMATIONS in context.capabilities
+        self._migrated = context.detection.layout in (Layout.V1, Layout.V1_UNMARKED)
         self._any_action = False
         self._with_state = 0
         self._sample: list[Evidence] = []
+        self._app: str | None = None
+        self._written: set[str] = set()
+        self._unexplained: list[tuple[SessionKey, list[str]]] = []
 
-    def session(self, log: SessionLog) -> Iterable[Finding]:
-        if not self._any_action:
-            self._count(log)
+    def session(self, log: SessionLog) -> Iterator[Finding]:
+        if log.key.app_name != self._app:
+            yield from self._close_app()
+            self._app = log.key.app_name
+        self._count(log)
         asking = [call for call in log.calls if call.name in (CONFIRMATION, CREDENTIAL)]
-        return self._unkept(log, asking) if asking else ()
+        if asking:
+            yield from self._unkept(log, asking)
 
     def _count(self, log: SessionLog) -> None:
-        if log.acting or any(entry.blind for entry in entries_with_problems(log)):
-            self._any_action = True  # for certain, or not to be decided
-        elif log.entries and log.session is not None and log.session.state:
-            self._with_state += 1
-            if len(self._sample) < _ENOUGH_SESSIONS:
-                self._sample.append(session_evidence(log.key, note="has state, and its events have no action"))
+        if log.acting:
+            self._any_action = True
+            if self._migrated and len(self._written) < _MOST_KEYS:
+                for _, delta in deltas(log):
+                    self._written.update(delta)
+            return
+        row = log.session
+        if row is None or not row.state or not log.entries:
+            return
+        if any(entry.blind for entry in entries_with_problems(log)):
+            self._any_action = True  # not to be decided
+            return
+        self._with_state += 1
+        if len(self._sample) < _ENOUGH_SESSIONS:
+            self._sample.append(session_evidence(log.key, note="has state, and its events have no action"))
+        old = row.create_time is not None and row.create_time == int(row.create_time)
+        if self._migrated and old and len(self._unexplained) < _MOST_SESSIONS:
+            self._unexplained.append((log.key, list(row.state)[:_MOST_KEYS_TOLD]))
+
+    def _close_app(self) -> Iterator[Finding]:
+        """Tells sessions of the last app that have, without any action, what events write in others."""
+        unexplained, self._unexplained = self._unexplained, []
+        written, self._written = self._written, set()
+        found = [(key, [name for name in names if name in written]) for key, names in unexplained]
+        found = [(key, names) for key, names in found if names]
+        if not found:
+            return
+        names = dict.fromkeys(name for _, own in found for name in own)
+        message = (
+            f"{plural(len(found), 'session')} of this app {'has' if len(found) == 1 else 'have'} values for "
+            f"{spelt(names)}, which events write in other sessions, and no action: given at creation, or lost in a "
+            "migration."
+        )
+        evidence = tuple(session_evidence(key) for key, _ in found[:MOST_EVIDENCE])
+        yield replace(
+            of_database(
+                self,
+                message,
+                subject=("values without actions",),
+                severity=Severity.INFO,
+                confidence=Confidence.INFERRED,
+                evidence=evidence,
+            ),
+            app_name=self._app,
+        )
 
     def _unkept(self, log: SessionLog, asking: list[Call]) -> Iterator[Finding]:
         if any(entry.blind for entry in entries_with_problems(log)):
@@ -108,15 +170,17 @@ class LostActions(Rule):
                 subject=(field, call.id or target),
             )
 
-    def finish(self) -> Iterable[Finding]:
+    def finish(self) -> Iterator[Finding]:
+        yield from self._close_app()
         if self._any_action or self._with_state < _ENOUGH_SESSIONS:
-            return ()
+            return
         message = (
             f"{plural(self._with_state, 'session')} with events have state, and no event of the whole database has any "
             "action: an earlier migration has probably emptied them."
         )
-        evidence = tuple(self._sample)
-        return (of_database(self, message, subject=("no actions",), confidence=Confidence.INFERRED, evidence=evidence),)
+        yield of_database(
+            self, message, subject=("no actions",), confidence=Confidence.INFERRED, evidence=tuple(self._sample)
+        )
 
 
 def _keys(log: SessionLog, field: str) -> set[str]:
