@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 _MEMORY = 512 << 20
-_CPU_SECONDS = 3
+_CPU_SECONDS = 2
 _LONGEST_OUTPUT = 8 << 20
 _LONGEST_TEXT = 20_000
 _MOST_IMPORTS = 1_000

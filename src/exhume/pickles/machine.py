@@ -37,12 +37,12 @@ class Machine:
     """
 
     __slots__ = (
+        "_keys",
         "_opcodes",
         "_room",
         "budget",
         "data",
         "fetched",
-        "keys",
         "memo",
         "meta",
         "named",
@@ -63,7 +63,7 @@ class Machine:
         self.data = data
         self._opcodes = budget.opcodes
         self._room = budget.containers
-        self.keys = KeyGuard(budget)
+        self._keys: KeyGuard | None = None  # few values have a key that needs it
         self.stack: list[Any] = []
         self.meta: list[list[Any]] = []
         self.memo: dict[int, Any] = {}
@@ -107,7 +107,7 @@ class Machine:
         push = stack.append
         meta = self.meta
         memo = self.memo
-        guard = self.keys
+        size_of_memo = fetched = 0
         atoms = ATOMS
         opcodes = self._opcodes
         room = self._room
@@ -118,29 +118,38 @@ class Machine:
                 pos += 1
                 if op == 0x8C:  # SHORT_BINUNICODE
                     end = pos + 1 + data[pos]
-                    raw = data[pos + 1 : end]
-                    text = raw.decode() if raw.isascii() else raw.decode("utf-8", "surrogatepass")
+                    try:
+                        text = data[pos + 1 : end].decode()
+                    except UnicodeDecodeError:
+                        text = data[pos + 1 : end].decode("utf-8", "surrogatepass")
                     pos = end
                     push(text)
-                    if data[pos] == _MEMOIZE:
-                        memo[len(memo)] = text
+                    if data[pos] == _MEMOIZE:  # nearly always: one turn of the loop less
+                        memo[size_of_memo] = text
+                        size_of_memo += 1
                         pos += 1
                 elif op == 0x94:  # MEMOIZE
-                    memo[len(memo)] = stack[-1]
+                    memo[size_of_memo] = stack[-1]
+                    size_of_memo += 1
                 elif op == 0x4E:  # NONE
                     push(None)
                 elif op == 0x7D:  # EMPTY_DICT
                     room -= 1
                     if room < 0:
                         break
-                    push({})
+                    value: Any = {}
+                    push(value)
+                    if data[pos] == _MEMOIZE:
+                        memo[size_of_memo] = value
+                        size_of_memo += 1
+                        pos += 1
                 elif op == 0x68:  # BINGET
                     value = memo[data[pos]]
                     pos += 1
                     push(value)
                     kind = value.__class__
                     if kind is str:
-                        self.fetched += len(value)
+                        fetched += len(value)
                     elif kind not in atoms and kind is not GlobalRef:
                         self.shared = True
                 elif op == 0x28:  # MARK
@@ -157,10 +166,13 @@ class Machine:
                     if target.__class__ is not dict or len(items) & 1:
                         self.set_items(target, items, start)  # which knows objects, and refuses the rest
                     else:
-                        for key, value in zip(items[::2], items[1::2], strict=True):
+                        keys = items[::2]
+                        for key in keys:
                             if key.__class__ is not str:
-                                guard.check(target, key, start)
-                            target[key] = value
+                                self.set_items(target, items, start)
+                                break
+                        else:
+                            target.update(zip(keys, items[1::2], strict=True))
                 elif op == 0x93:  # STACK_GLOBAL
                     name = stack.pop()
                     module = stack.pop()
@@ -206,6 +218,7 @@ class Machine:
                     pos += 8
                 elif op == 0x71:  # BINPUT
                     memo[data[pos]] = stack[-1]
+                    size_of_memo = len(memo)
                     pos += 1
                 elif op == 0x58:  # BINUNICODE
                     end = pos + 4 + _read_u4(data, pos)[0]
@@ -240,12 +253,13 @@ class Machine:
                     pos += 2
                 elif op == 0x72:  # LONG_BINPUT
                     memo[_read_u4(data, pos)[0]] = stack[-1]
+                    size_of_memo = len(memo)
                     pos += 4
                 elif op == 0x2E:  # STOP
                     value = stack.pop()
                     if meta:
                         raise MalformedPickle("the pickle ends inside a mark", start)
-                    if self.fetched > self.budget.text:
+                    if self.fetched + fetched > self.budget.text:
                         raise MalformedPickle("repeated text makes the value too large", start)
                     return value
                 else:
@@ -260,6 +274,7 @@ class Machine:
                     self.stack = stack
                     handler(self, start)
                     pos = self.pos
+                    size_of_memo = len(memo)
                     if stack is not self.stack:
                         stack = self.stack
                         push = stack.append
@@ -269,6 +284,7 @@ class Machine:
             self.stack = stack
             self._opcodes = opcodes - 1
             self._room = room
+            self.fetched += fetched
 
     # ------------------------------------------------------- used by the opcodes
 
@@ -301,7 +317,9 @@ class Machine:
         if target.__class__ is dict:
             for key, value in zip(items[::2], items[1::2], strict=True):
                 if key.__class__ is not str:
-                    self.keys.check(target, key, offset)
+                    if self._keys is None:
+                        self._keys = KeyGuard(self.budget)
+                    self._keys.check(target, key, offset)
                 target[key] = value
         elif target.__class__ is Instance:
             if target.pairs is None:

@@ -68,14 +68,14 @@ class _Rebuilder:
             return node
         if depth <= 0:
             raise MalformedPickle("the value is nested too deep", 0)
-        if self._shared:
-            known = self._done.get(id(node))
-            if known is not None:
-                return known[1]
-            made = self._made(node, kind, depth - 1)
-            self._done[id(node)] = (node, made)
-            return made
-        return self._made(node, kind, depth - 1)
+        if not self._shared:
+            return self._made(node, kind, depth - 1)
+        known = self._done.get(id(node))
+        if known is not None:
+            return known[1]
+        made = self._made(node, kind, depth - 1)
+        self._done[id(node)] = (node, made)
+        return made
 
     def _made(self, node: Any, kind: type, depth: int) -> Any:
         if kind is dict:
@@ -101,7 +101,8 @@ class _Rebuilder:
         for key, item in node.items():
             if key.__class__ is not str:
                 text_keys = False
-            if item.__class__ not in ATOMS:
+            # an empty container is what it is; most are
+            if item.__class__ not in ATOMS and item:
                 node[key] = self.value(item, depth)  # an existing key: the dict keeps its size
         if text_keys:
             return node
