@@ -66,12 +66,15 @@ def encode_actions(value: Any) -> Encoded:
         # pydantic keeps fields of later releases in __pydantic_extra__ only where a model allows extra fields
         value = {**value.fields, **value.extra} if value.extra else value.fields
     plain: dict[str, Any] = {}
+    fields = actions.fields
     for key, item in value.items():
+        if item is None and key in fields:
+            continue
         if item is None or (type(item) is dict and not item):
             plain[key] = item
         else:
             name = key if type(key) is str else _key_text(key, "actions", found)
-            plain[name] = _native(item, actions.fields.get(name), ("actions", name), found)
+            plain[name] = _native(item, fields.get(name), ("actions", name), found)
     data = shape(plain, actions, "actions", found)
     return Encoded(data, tuple(found.losses), tuple(found.faults))
 
@@ -161,7 +164,9 @@ def _encode_dict(value: dict[Any, Any], place: Place, found: Findings) -> dict[s
         if key in made:
             found.refuse(inner, "two keys of this object become the same text")
             continue
-        made[key] = encode(one, inner, found)
+        kind = type(one)
+        # the scalars that most states hold, without the price of a call
+        made[key] = one if kind is str or kind is int or one is None else encode(one, inner, found)
     return made
 
 

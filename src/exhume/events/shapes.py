@@ -29,6 +29,7 @@ _SCALARS = {
     "float": FLOAT,
     "scheme": SCHEME,
 }
+_EXACT: dict[str, type] = {"str": str, "object": dict, "bool": bool, "int": int, "float": float}
 #: What pydantic's lax mode takes for a boolean, in lower case.
 _TRUE = frozenset({"1", "t", "true", "y", "yes", "on"})
 _FALSE = frozenset({"0", "f", "false", "n", "no", "off"})
@@ -41,11 +42,15 @@ Place = tuple[Any, "str | int"] | str
 
 
 class Field(NamedTuple):
-    """A field of a model: its Python name, its kind, and what the kind is about (a `Model`, a `Field`, enum values)."""
+    """A field of a model: its Python name, its kind, and what the kind is about (a `Model`, a `Field`, enum values).
+
+    `exact`: the type whose values pass as they are, where there is one.
+    """
 
     name: str
     kind: int
     about: Any = None
+    exact: type | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -149,7 +154,7 @@ def known_model(name: str) -> Model | None:
 
 def _field(name: str, kind: str) -> Field:
     if kind in _SCALARS:
-        return Field(name, _SCALARS[kind])
+        return Field(name, _SCALARS[kind], None, _EXACT.get(kind))
     if kind.startswith("model:"):
         return Field(name, MODEL, model(kind[6:]))
     if kind.startswith("enum:"):
@@ -186,13 +191,10 @@ def shape(value: dict[str, Any], of: Model, place: Place, found: Findings) -> di
             continue
         if item is None:
             continue
-        name, kind, _ = spec
+        name, kind, _, exact = spec
         made = item
-        if kind == STR:
-            if type(item) is not str:
-                made = _other(item, spec, (place, key), found)
-        elif kind == OBJECT:
-            if type(item) is not dict:
+        if exact is not None:
+            if type(item) is not exact:
                 made = _other(item, spec, (place, key), found)
         elif kind != ANY:
             made = _entered(item, spec, (place, key), found)
@@ -232,12 +234,6 @@ def _entered(item: Any, spec: Field, place: Place, found: Findings) -> Any:
     if kind == ENUM and type(item) is str:
         # genai's enums take any case (`CaseInSensitiveEnum`), and keep a name that they do not know
         return item.upper() if item not in about and item.upper() in about else item
-    if kind == BOOL and type(item) is bool:
-        return item
-    if kind == INT and type(item) is int:
-        return item
-    if kind == FLOAT and type(item) is float:
-        return item
     if kind == SCHEME:
         return without_nulls(item) if type(item) is dict else _other(item, spec, place, found)
     return _other(item, spec, place, found)
@@ -259,10 +255,8 @@ def _member(item: Any, spec: Field, place: Place, found: Findings) -> Any:
     """A member of a list or of an object with free keys; null is none of any kind."""
     if spec.kind == ANY:
         return item
-    if item is None:
-        return _other(item, spec, place, found)
-    if spec.kind in (STR, OBJECT):
-        return item if type(item) is (str if spec.kind == STR else dict) else _other(item, spec, place, found)
+    if spec.exact is not None or item is None:
+        return item if type(item) is spec.exact else _other(item, spec, place, found)
     return _entered(item, spec, place, found)
 
 

@@ -13,12 +13,14 @@ from operator import itemgetter
 from typing import Any
 
 from exhume.events.actions import Actions, refusals
+from exhume.events.interface import ReadOptions
 from exhume.events.json_text import NotJson, parse
 from exhume.events.model import EventKey, EventRecord, Loss, Problem
 from exhume.events.readers.base import TableReader, cell_text, kind_of, sha256_of, unreadable
 from exhume.events.shapes import Findings, Model, model, shape
 from exhume.events.times import MICROSECONDS, TimeCell, parse_time
-from exhume.stores.interface import Cell
+from exhume.schema.detection import Detection
+from exhume.stores.interface import Cell, Store
 
 _KEY = ("id", "app_name", "user_id", "session_id")
 _ORDER = ("app_name", "user_id", "session_id", "timestamp")
@@ -72,6 +74,10 @@ class ColumnReader(TableReader):
 
     def take_own(self, data: dict[str, Any], cells: dict[str, Cell], seen: Seen) -> None:
         """Takes the layout's own columns into the event."""
+
+    def __init__(self, store: Store, detection: Detection, options: ReadOptions) -> None:
+        super().__init__(store, detection, options)
+        self._found = self.findings()  # one for all walks that find nothing, which are nearly all
 
     def findings(self) -> Findings:
         """How strictly JSON columns are walked."""
@@ -128,7 +134,9 @@ class ColumnReader(TableReader):
                 column_time = moment.us / MICROSECONDS
                 us = moment.us if moment.exact else self.instant((app, user, session), position, moment)
                 data["timestamp"] = time = us / MICROSECONDS
-            whole = self._can_be_held(key, ident, time_cell, time, seen)
+            whole = time is not None and key.event_id != "" and "".join(key).isascii()
+            if not whole:
+                whole = self._can_be_held(key, ident, time_cell, time, seen)
             losses, problems = actions.losses, actions.problems
             if seen.losses:
                 losses += tuple(seen.losses)
@@ -171,9 +179,11 @@ class ColumnReader(TableReader):
             reason = f"{name} is {kind_of(value)}, not an object; ADK drops it"
             seen.problems.append(unreadable(name, reason, cell))
             return
-        found = self.findings()
+        found = self._found
         data[name] = shape(value, of, name, found)
-        seen.take(found, name, cell)
+        if found.losses or found.faults:
+            seen.take(found, name, cell)
+            self._found = self.findings()
 
     def json_value(self, cell: Cell, name: str, seen: Seen) -> Any:
         """The JSON value of a cell; None for null, and where it cannot be read, which is told."""

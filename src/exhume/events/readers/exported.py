@@ -11,7 +11,7 @@ from exhume.events.model import Capability, EventKey, EventRecord, Loss, Problem
 from exhume.events.readers.base import TableReader, cell_text, kind_of, unreadable
 from exhume.events.shapes import canonical
 from exhume.schema.detection import Detection, Layout
-from exhume.stores.exported import event_of, is_vertex
+from exhume.stores.export_forms import event_of, is_vertex
 from exhume.stores.interface import Cell, Store
 
 _ORDER = ("app_name", "user_id", "session_id", "timestamp")
