@@ -214,8 +214,12 @@ def test_bounds_of_second_opinions(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "limit" in answers[2].as_text()
 
 
-def test_a_child_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evidence, "_WALL_SECONDS", 0.0)
+def test_a_child_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = tmp_path / "slow"
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(slow))
+    monkeypatch.setattr(evidence, "_WALL_SECONDS", 0.2)
     (answer,) = second_opinions([(EXEC, [])])
     assert answer.severity is None
     assert "took too long" in answer.as_text()
