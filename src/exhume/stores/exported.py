@@ -15,12 +15,23 @@ import hashlib
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from exhume.errors import NothingToLookAt, UsageError
 from exhume.redact import printable
+from exhume.stores.export_forms import (
+    EVENT_MARKS,
+    Key,
+    after,
+    event_of,
+    first_of,
+    is_vertex,
+    key_of,
+    scalar,
+    seconds_of,
+    text_of,
+)
 from exhume.stores.interface import Cell, Column, Ordered, Row, Store, StoreInfo, Table
 from exhume.stores.json_items import NotItemsError, Span, array_items, load, object_members, root
 
@@ -65,57 +76,6 @@ _TABLES = {
 }
 
 
-class Key(NamedTuple):
-    """Which session something belongs to, as far as the file says it."""
-
-    app: str = ""
-    user: str = ""
-    session: str = ""
-
-
-def first_of(value: Mapping[str, Any], *names: str) -> Any:
-    """The first of several spellings of a key that has a value other than null."""
-    for name in names:
-        found = value.get(name)
-        if found is not None:
-            return found
-    return None
-
-
-def event_of(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The event inside its wrapping: `event` of a line of `exhume export`, `rawEvent` of Vertex AI, or itself.
-
-    Vertex AI's `rawEvent` is the whole event as ADK made it; google-adk 2.13 prefers it, too
-    (`sessions/vertex_ai_session_service.py`).
-    """
-    inner = first_of(value, "event", "event_data", "rawEvent", "raw_event")
-    if isinstance(inner, str):
-        inner = load(inner)
-    return inner if isinstance(inner, dict) else value
-
-
-def is_vertex(value: Mapping[str, Any]) -> bool:
-    """Is this an entry of a Vertex AI listing?"""
-    name = value.get("name")
-    return isinstance(name, str) and "/events/" in name and "/sessions/" in name
-
-
-def seconds_of(value: Any) -> float | None:
-    """A time of an export in epoch seconds: a number of seconds or, beyond the year 5138, milliseconds; RFC 3339."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        if not -1e17 < value < 1e17:
-            return None
-        # ADK Java writes milliseconds (Event.timestamp)
-        return float(value) / 1000.0 if abs(value) > 1e11 else float(value)
-    if isinstance(value, str) and len(value) < 64:
-        try:
-            moment = datetime.fromisoformat(value)
-        except ValueError:
-            return None
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    return None
-
-
 class ExportStore:
     """One exported file. Opening reads all of it; closing removes the temporary database."""
 
@@ -131,6 +91,7 @@ class ExportStore:
             columns = ", ".join(f'"{column.name}"' for column in table.columns)
             self._database.execute(f'CREATE TABLE "{table.name}" ({columns})')
         self._counter = 0
+        self._recognised = False
         self._open_ended = False
         try:
             self._sha256 = self._hash()
@@ -206,7 +167,7 @@ class ExportStore:
             raise NothingToLookAt(f"{self._name} cannot be read: {error.strerror}.", todo="Check the path.") from error
         self._database.execute("COMMIT")
         self._fill_in_sessions()
-        if not self._counter:
+        if not self._recognised:
             raise NothingToLookAt(
                 f"{self._name} is JSON, but holds neither sessions nor events.",
                 todo="Known are session JSON, lists or lines of events, and Vertex AI listings.",
@@ -259,7 +220,7 @@ class ExportStore:
         )
         if nested is None and members.keys() & {"lastUpdateTime", "last_update_time", "sessionState", "session_state"}:
             nested = Span(span.start, span.start)  # a session without events
-        kind = _scalar(text, members, "type")
+        kind = scalar(text, members, "type")
         if kind in ("app_state", "user_state"):
             self._state_row(text, members, kind)
             return
@@ -268,8 +229,8 @@ class ExportStore:
         if nested is None:
             self._event(text[span.start : span.end], outer)
             return
-        self._open_ended |= bool(_scalar(text, members, "nextPageToken", "next_page_token"))
-        key = _key(text, members, outer)
+        self._open_ended |= bool(scalar(text, members, "nextPageToken", "next_page_token"))
+        key = key_of(text, members, outer)
         if not members.keys() & {"sessions", "sessionEvents", "session_events"}:
             self._session(text, members, key)
         if text[nested.start : nested.start + 1] == "[":
@@ -279,13 +240,14 @@ class ExportStore:
     def _session(self, text: str, members: Mapping[str, Span], key: Key) -> None:
         state = next((members[name] for name in ("state", "sessionState", "session_state") if name in members), None)
         self._counter += 1
+        self._recognised = True
         self._insert(
             "sessions",
             (
                 *key,
                 "{}" if state is None else text[state.start : state.end],
-                seconds_of(_scalar(text, members, "createTime", "create_time")),
-                seconds_of(_scalar(text, members, "lastUpdateTime", "last_update_time", "updateTime", "update_time")),
+                seconds_of(scalar(text, members, "createTime", "create_time")),
+                seconds_of(scalar(text, members, "lastUpdateTime", "last_update_time", "updateTime", "update_time")),
             ),
         )
 
@@ -294,10 +256,10 @@ class ExportStore:
         state = members.get("state")
         self._counter += 1
         key = [
-            _text(_scalar(text, members, name)) for name in ("app_name", "user_id")[: 1 if kind == "app_state" else 2]
+            text_of(scalar(text, members, name)) for name in ("app_name", "user_id")[: 1 if kind == "app_state" else 2]
         ]
         cell = "{}" if state is None else text[state.start : state.end]
-        self._insert(f"{kind}s", (*key, cell, seconds_of(_scalar(text, members, "update_time"))))
+        self._insert(f"{kind}s", (*key, cell, seconds_of(scalar(text, members, "update_time"))))
 
     def _event(self, text: str, outer: Key) -> None:
         self._counter += 1
@@ -307,16 +269,17 @@ class ExportStore:
             self._insert("events", (*outer, f"item-{self._counter}", None, None, text))
             return
         event = event_of(value)
+        self._recognised |= event is not value or not EVENT_MARKS.isdisjoint(value)
         key = Key(
-            _text(first_of(value, "appName", "app_name")) or outer.app,
-            _text(first_of(value, "userId", "user_id")) or outer.user,
-            _text(first_of(value, "sessionId", "session_id")) or outer.session,
+            text_of(first_of(value, "appName", "app_name")) or outer.app,
+            text_of(first_of(value, "userId", "user_id")) or outer.user,
+            text_of(first_of(value, "sessionId", "session_id")) or outer.session,
         )
-        ident = _text(event.get("id")) or _text(first_of(value, "event_id", "eventId"))
+        ident = text_of(event.get("id")) or text_of(first_of(value, "event_id", "eventId"))
         if is_vertex(value):
             parts = str(value["name"]).split("/")
             ident = ident or parts[-1]
-            key = Key(key.app or _after(parts, "reasoningEngines"), key.user, _after(parts, "sessions") or key.session)
+            key = Key(key.app or after(parts, "reasoningEngines"), key.user, after(parts, "sessions") or key.session)
         time = seconds_of(first_of(event, "timestamp"))
         if time is None:
             time = seconds_of(first_of(value, "timestamp"))
@@ -324,7 +287,7 @@ class ExportStore:
         invocation = first_of(value, "invocationId", "invocation_id") if invocation is None else invocation
         self._insert(
             "events",
-            (*key, ident or f"item-{self._counter}", None if invocation is None else _text(invocation), time, text),
+            (*key, ident or f"item-{self._counter}", None if invocation is None else text_of(invocation), time, text),
         )
 
     def _insert(self, table: str, row: Row) -> None:
@@ -350,39 +313,6 @@ def _first_line(file: Any) -> str:
         if line.strip():
             return str(line.strip())
     return ""
-
-
-def _scalar(text: str, members: Mapping[str, Span], *names: str) -> Any:
-    for name in names:
-        span = members.get(name)
-        if span is not None and text[span.start] not in "[{":
-            value = load(text[span.start : span.end])
-            if value is not None:
-                return value
-    return None
-
-
-def _key(text: str, members: Mapping[str, Span], outer: Key) -> Key:
-    """The key that a session (or a listing) says, else what stands around it says."""
-    name = _text(_scalar(text, members, "name"))
-    session = _text(_scalar(text, members, "sessionId", "session_id", "id"))
-    if "/sessions/" in name:
-        session = session or _after(name.split("/"), "sessions")
-    return Key(
-        _text(_scalar(text, members, "appName", "app_name")) or outer.app,
-        _text(_scalar(text, members, "userId", "user_id")) or outer.user,
-        session or outer.session,
-    )
-
-
-def _after(parts: list[str], word: str) -> str:
-    return parts[parts.index(word) + 1] if word in parts[:-1] else ""
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return "" if value is None or isinstance(value, (dict, list, bool)) else str(value)
 
 
 def _stored(cell: Cell) -> Cell:
