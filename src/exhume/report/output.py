@@ -20,7 +20,8 @@ def write(pieces: Iterable[str], *, output: Path | None, stream: TextIO) -> None
 
     Raises:
         UsageError: the folder does not exist or cannot be written.
-        Incomplete: the disk is full, or whoever read the stream has gone.
+        Incomplete: the disk is full.
+        BrokenPipeError: whoever read the stream has gone.
     """
     if output is None:
         _write_stream(pieces, stream)
@@ -35,6 +36,8 @@ def _write_stream(pieces: Iterable[str], stream: TextIO) -> None:
         for piece in pieces:
             stream.write(piece.encode(encoding, "backslashreplace").decode(encoding))
         stream.flush()
+    except BrokenPipeError:
+        raise  # whoever read us has gone (`| head`): nothing to tell
     except OSError as error:
         raise Incomplete(f"The report could not be written: {error.strerror}.", todo="Use -o FILE.") from error
 
