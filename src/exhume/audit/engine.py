@@ -263,7 +263,10 @@ def _rank(cell: Any) -> tuple[int, Any]:
         return (1, cell)
     if isinstance(cell, bytes):
         return (3, cell)
-    return (2, str(cell).encode("utf-8", "surrogatepass"))
+    try:
+        return (2, cell.encode("utf-8", "surrogateescape"))
+    except UnicodeEncodeError:  # a lone surrogate of an export; no store sorts such text
+        return (2, cell.encode("utf-8", "surrogatepass"))
 
 
 def _all_rewound(finding: Finding, log: SessionLog) -> bool:

@@ -1,0 +1,210 @@
+"""The engine: sessions with their events, filters, fingerprints, order, bounds."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.audit.building import Log, build
+
+from exhume.audit.engine import MOST_PER_SESSION, AuditOptions, audit, fingerprint, finished, sessions_with_events
+from exhume.audit.findings import AuditReport, Finding, Severity
+from exhume.errors import UsageError
+from exhume.events.model import Capability, EventKey, EventRecord, SessionKey, StateRecord
+
+FAULTY = {
+    "sessions": [
+        {
+            "id": "worst",
+            "events": [
+                {"call": {"id": "adk-t", "name": "refund"}},
+                {"hold": {"id": "adk-t"}},
+                {"ask": {"id": "adk-c", "for": "adk-t"}},
+                {"answer": {"id": "adk-c", "confirmed": True}},
+                {"response": {"id": "adk-t", "name": "refund", "body": {"receipt": 1}}},
+                {"answer": {"id": "adk-c", "confirmed": "yes"}},
+                {"response": {"id": "adk-t", "name": "refund", "body": {"receipt": 2}}},
+            ],
+        },
+        {"id": "a-warning", "events": [{"call": {"id": "adk-1"}}, {"text": "done"}]},
+        {"id": "healthy", "user": "u2", "events": [{"call": {"id": "adk-1"}}, {"response": {"id": "adk-1"}}]},
+        {"id": "orphans", "user": "u2", "row": False, "events": [{"response": {"id": "x"}}, {"text": "hi"}]},
+    ]
+}
+OWN = ("EXH1", "EXH2")
+
+
+def report_of(case: dict[str, Any], **options: Any) -> AuditReport:
+    source, detection = build(case)
+    return audit(source, detection, AuditOptions(**{"select": OWN, **options}))
+
+
+def rules_of(report: AuditReport) -> list[tuple[str | None, str]]:
+    return [(finding.session_id, finding.rule) for finding in report.findings]
+
+
+def test_the_worst_session_comes_first_and_its_worst_finding_first() -> None:
+    report = report_of(FAULTY)
+    assert rules_of(report) == [
+        ("worst", "EXH101"),
+        ("worst", "EXH104"),
+        ("worst", "EXH111"),
+        ("orphans", "EXH201"),
+        ("a-warning", "EXH202"),
+        (None, "EXH114"),
+    ]
+
+
+def test_counts() -> None:
+    summary = report_of(FAULTY).summary
+    assert (summary.sessions, summary.events) == (3, 13)
+    assert (summary.errors, summary.warnings, summary.infos) == (3, 2, 1)
+    assert (summary.rewound, summary.suppressed, summary.unreadable) == (0, 0, 0)
+
+
+def test_rules_are_chosen_by_id_or_family() -> None:
+    assert {rule for _, rule in rules_of(report_of(FAULTY, select=("exh10",)))} == {"EXH101", "EXH104"}
+    assert {rule for _, rule in rules_of(report_of(FAULTY, ignore=("EXH1",)))} == {"EXH201", "EXH202"}
+    with pytest.raises(UsageError, match="no rule EXH999"):
+        report_of(FAULTY, select=("EXH999",))
+
+
+def test_filters() -> None:
+    assert report_of(FAULTY, user="u2").summary.events == 4
+    assert rules_of(report_of(FAULTY, session="a-warning")) == [("a-warning", "EXH202")]
+    assert report_of(FAULTY, app="elsewhere").findings == []
+
+
+def test_a_span_of_time_keeps_what_reaches_into_it() -> None:
+    full = report_of(FAULTY)
+    first = min(one.time or 0.0 for finding in full.findings for one in finding.evidence)
+    assert len(report_of(FAULTY, since=first).findings) == len(full.findings)
+    late = rules_of(report_of(FAULTY, since=first + 5.5))
+    assert late == [("worst", "EXH101"), ("worst", "EXH104"), (None, "EXH114")]
+    early = {rule for _, rule in rules_of(report_of(FAULTY, until=first + 0.5))}
+    assert "EXH202" in early
+    assert "EXH111" not in early
+
+
+def test_a_rule_that_needs_more_than_the_source_holds_says_so_once() -> None:
+    source, detection = build(FAULTY)
+    source.capabilities -= {Capability.CONFIRMATIONS}
+    report = audit(source, detection, AuditOptions(select=OWN))
+    notes = [note for note in report.notes if note.startswith("EXH112")]
+    assert len(notes) == 1
+    assert "requested_tool_confirmations" in notes[0]
+
+
+def test_fingerprints_do_not_depend_on_the_order_of_rows() -> None:
+    source, detection = build(FAULTY)
+    before = {finding.fingerprint for finding in audit(source, detection).findings}
+    for record in source.records:
+        record.position += 1000
+    random.Random(4).shuffle(source.records)
+    source.session_rows.reverse()
+    assert {finding.fingerprint for finding in audit(source, detection).findings} == before
+
+
+def test_fingerprints_are_unique_and_tell_parts_apart() -> None:
+    one = Finding("EXH201", "x", Severity.ERROR, "m", "a", "b", "c", subject=("de", "f"))
+    other = Finding("EXH201", "x", Severity.ERROR, "m", "a", "b", "c", subject=("d", "ef"))
+    assert fingerprint(one) != fingerprint(other)
+    assert re.fullmatch("[0-9a-f]{32}", fingerprint(one))
+    assert len({finding.fingerprint for finding in finished([one, one, one, other])}) == 4
+    assert {f.fingerprint for f in finished([one, other])} < {f.fingerprint for f in finished([other, one, one])}
+
+
+def test_findings_of_one_rule_in_one_session_are_bounded_and_counted() -> None:
+    events = [{"response": {"id": f"x{number}"}} for number in range(MOST_PER_SESSION + 50)]
+    report = report_of({"sessions": [{"events": events}]}, select=("EXH201",))
+    assert len(report.findings) == MOST_PER_SESSION
+    assert report.notes == ["EXH201: 50 more findings are counted, not listed."]
+
+
+NAMES = st.sampled_from(["", "a", "b", "B", "é", "z\u0301", "\U0001f600", "\uffff", "\udc80", "aa"])
+KEYS = st.tuples(NAMES, NAMES, NAMES).map(lambda names: SessionKey(*names))
+
+
+@given(st.lists(KEYS, unique=True, max_size=12), st.lists(KEYS, max_size=20))
+@settings(max_examples=200, deadline=None)
+def test_every_event_meets_its_session(sessions: list[SessionKey], events: list[SessionKey]) -> None:
+    def stored(key: SessionKey) -> tuple[bytes, ...]:
+        return tuple(name.encode("utf-8", "surrogateescape") for name in key)
+
+    log = Log()
+    rows = [StateRecord(*key, {}, "{}", None, None, 0) for key in sorted(sessions, key=stored)]
+    records = [
+        EventRecord(EventKey(*key, f"e{place}"), place, "i", 1.0, 1.0, {})
+        for place, key in enumerate(sorted(events, key=stored))
+    ]
+    log.sessions = lambda: iter(rows)  # type: ignore[method-assign]
+    log.events = lambda: iter(records)  # type: ignore[method-assign]
+    met = list(sessions_with_events(log))
+    assert [key for key, _, _ in met] == sorted(set(sessions) | set(events), key=stored)
+    for key, session, found in met:
+        assert (session is not None) == (key in sessions)
+        assert len(found) == Counter(events)[key]
+        assert all(record.key.session == key for record in found)
+
+
+def test_keys_that_are_no_text_keep_the_order_of_sqlite() -> None:
+    cells: list[Any] = [None, 9, 10, "10", "9", b"10"]
+    columns = ("app_name", "user_id", "id")
+    rows = [StateRecord("a", "u", str(cell), {}, "{}", None, None, 0, (), columns, ("a", "u", cell)) for cell in cells]
+    names = ("app_name", "user_id", "session_id")
+    records = [
+        EventRecord(EventKey("a", "u", str(cell), "e"), 0, "i", 1.0, 1.0, {}, (), (), names, ("a", "u", cell))
+        for cell in cells[2:3]
+    ]
+    log = Log()
+    log.sessions = lambda: iter(rows)  # type: ignore[method-assign]
+    log.events = lambda: iter(records)  # type: ignore[method-assign]
+    met = list(sessions_with_events(log))
+    assert [session is not None for _, session, _ in met] == [True] * 6
+    assert [len(found) for _, _, found in met] == [0, 0, 1, 0, 0, 0]
+
+
+CROWD = 6_000
+
+
+def crowd(kind: str) -> list[dict[str, Any]]:
+    """Many events that a naive rule would compare each with each."""
+    if kind == "one id":
+        return [{"at": n, "call" if n % 2 else "response": {"id": "x"}, "branch": f"b{n}"} for n in range(CROWD)]
+    if kind == "one time":
+        return [{"at": 1, "response" if n < CROWD / 2 else "call": {"id": f"x{n % 50}"}} for n in range(CROWD)]
+    if kind == "one gated call":
+        events: list[dict[str, Any]] = [{"call": {"id": "adk-t", "name": "refund"}}, {"hold": {"id": "adk-t"}}]
+        for n in range(CROWD // 5):
+            events += [
+                {"ask": {"id": f"adk-c{n}", "for": "adk-t"}},
+                {"answer": {"id": f"adk-c{n}", "confirmed": n % 3 > 0}},
+                {"hold": {"id": "adk-t"}},
+                {"response": {"id": "adk-t", "name": "refund", "body": {"n": n}}},
+                {"author": "user", "response": {"id": "adk-t", "name": "refund"}},
+            ]
+        return events
+    if kind == "compactions":
+        span = {"start_timestamp": 0, "end_timestamp": 9e9}
+        return [{"call": {"id": f"x{n}"}, "actions": {"compaction": span}} for n in range(CROWD)]
+    if kind == "no ids":
+        return [{"call" if n % 2 else "response": {"name": f"t{n % 3}"}} for n in range(CROWD)]
+    return [
+        {"call": {"id": f"x{n}"}, "inv": f"i{n}", "actions": {"rewind_before_invocation_id": "i0"}}
+        for n in range(CROWD)
+    ]
+
+
+@pytest.mark.parametrize("kind", ["one id", "one time", "one gated call", "compactions", "no ids", "rewinds"])
+def test_a_crowd_of_events_takes_no_longer_than_its_number(kind: str) -> None:
+    source, detection = build({"sessions": [{"events": crowd(kind)}]})
+    begun = time.process_time()
+    report = audit(source, detection, AuditOptions(select=OWN))
+    assert report.summary.events == len(source.records)
+    assert time.process_time() - begun < 5
