@@ -4,6 +4,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -109,8 +110,15 @@ def test_both_values_are_shown(pair: tuple[Path, Path]) -> None:
 def test_there_and_back_gives_the_same_events(adk_db: Callable[[str], Path], tmp_path: Path) -> None:
     source = adk_db(SERVICE)
     migrate(source, tmp_path / "v1.db")
-    migrate(tmp_path / "v1.db", tmp_path / "back.db", MigrateOptions(to="sqlite-service"))
-    assert verify(source, tmp_path / "back.db").equal
+    report = migrate(tmp_path / "v1.db", tmp_path / "back.db", MigrateOptions(to="sqlite-service"))
+    found = verify(source, tmp_path / "back.db")
+    assert found.tables["events"].equal == 525
+    # the service stores a lone surrogate, and cannot read its own file once it has merged something into that state
+    assert [(one.key.session_id, one.field) for one in found.differences] == [
+        ("init-lone_surrogate", "state.lone_surrogate")
+    ]
+    # nor can it merge into state with the bare words NaN and Infinity, which it stores as well
+    assert [(loss.kind, loss.count) for loss in report.losses] == [("nan-to-null", 2), ("surrogate-to-escape", 1)]
 
 
 def test_from_v1_and_back_loses_only_what_is_told(adk_db: Callable[[str], Path], tmp_path: Path) -> None:
@@ -119,9 +127,15 @@ def test_from_v1_and_back_loses_only_what_is_told(adk_db: Callable[[str], Path],
     migrate(tmp_path / "service.db", tmp_path / "back.db")
     found = verify(source, tmp_path / "back.db")
     assert [(loss.kind, loss.count, loss.hop) for loss in report.losses] == [
-        ("surrogate-to-escape", 3, "v1 -> sqlite-service")
+        ("nan-to-null", 8, "v1 -> sqlite-service"),
+        ("surrogate-to-escape", 7, "v1 -> sqlite-service"),
     ]
-    assert found.difference_count == 3
+    assert Counter(one.table for one in found.differences) == {
+        "events": 3,
+        "sessions": 2,
+        "app_states": 1,
+        "user_states": 1,
+    }
     assert all(one.field.endswith("lone_surrogate") for one in found.differences)
 
 

@@ -12,7 +12,7 @@ from exhume.migrate.write import SqliteWriter
 
 #: Refused rows that a report lists; the quarantine file holds all of them.
 LISTED = 10_000
-_BATCH = 200
+_BATCH = 100
 _BATCH_CHARACTERS = 4 << 20
 
 

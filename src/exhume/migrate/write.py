@@ -13,8 +13,8 @@ from exhume.migrate.signals import Signals
 from exhume.migrate.targets import Target
 from exhume.stores.interface import Row
 
-#: Pages of SQLite in memory, for the scattered inserts into the primary key's index: 8 MiB.
-_CACHE_KIB = 8192
+#: Pages of SQLite in memory, for the scattered inserts into the primary key's index: 4 MiB.
+_CACHE_KIB = 4096
 _FETCH = 200
 
 
