@@ -93,6 +93,10 @@ def _from_pickle(cell: bytes, decoded: Decoded) -> Actions:
         if encoded.faults:
             digest = digest or hashlib.sha256(cell).hexdigest()
             problems += refusals(encoded.faults, "actions", digest)
+        if isinstance(value, dict):
+            digest = digest or hashlib.sha256(cell).hexdigest()
+            reason = "a pickled dict instead of event actions; it was read as their fields"
+            problems += (Problem("EXH503", "actions", reason, digest, fatal=False),)
         return Actions(encoded.data, losses + encoded.losses, problems)
     digest = digest or hashlib.sha256(cell).hexdigest()
     if value is None:
