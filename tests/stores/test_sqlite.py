@@ -84,6 +84,7 @@ def test_columns_come_in_the_order_asked_for_and_filters_compare_exactly(make: C
     )
     assert [o.row for o in store.rows("t", ["b", "a"], order_by=["b"], where={"a": "app"})] == [(2, "app"), (3, "app")]
     assert [o.row for o in store.rows("t", ["b"], where={"a": "' OR 1=1 --"})] == []
+    assert [o.row for o in store.rows("t", ["b"], where={"a": "\ud800"})] == []
 
 
 def test_an_own_collation_of_a_column_does_not_change_the_order(make: Callable[..., SqliteStore]) -> None:
@@ -99,6 +100,9 @@ def test_bad_utf8_and_nul_come_back_byte_for_byte(make: Callable[..., SqliteStor
     cells = [o.row[0] for o in store.rows("t", ["a"])]
     assert all(isinstance(cell, str) for cell in cells)
     assert [str(cell).encode("utf-8", "surrogateescape") for cell in cells] == raw
+    assert [[o.row[0] for o in store.rows("t", ["a"], where={"a": str(cell)})] for cell in cells] == [
+        [c] for c in cells
+    ]
 
 
 @pytest.mark.parametrize("encoding", ["UTF-16le", "UTF-16be"])

@@ -8,25 +8,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from exhume.errors import ExhumeError, NothingToLookAt
+from exhume.errors import NothingToLookAt
 from exhume.redact import printable
 from exhume.stores.interface import Cell, Column, Ordered, StoreInfo, Table
+from exhume.stores.sqlite_errors import FAILURES, LONGEST_VALUE, damaged, explained, primary_code
 from exhume.stores.sqlite_file import PrivateFolder, SourceFile
 
 #: Seconds to wait for another process that is writing.
 _BUSY_SECONDS = 2.0
 #: Memory in KiB for pages, and for the sorter before it spills into unlinked temporary files of the system's folder.
 _CACHE_KIB = 16_000
-#: Longest value in bytes that is read. ADK has no such values; a file that claims one is out for memory.
-_LONGEST_VALUE = 256 << 20
 #: Virtual machine steps between two looks at the budget, and the budget itself: a scan takes at most some sixteen
 #: steps for each byte of the file, unless pages are linked so that few of them unfold to endlessly many rows.
 _STEPS_PER_LOOK = 200_000
 _STEPS_AT_LEAST = 4_000_000
 _STEPS_PER_BYTE = 16
 
-#: UnicodeError: Python cannot decode SQLite's message where that quotes a damaged schema.
-_FAILURES = (sqlite3.Error, MemoryError, UnicodeError)
 _SELECT_ONLY = frozenset(
     {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_TRANSACTION}
 )
@@ -60,6 +57,7 @@ class SqliteStore:
             self._notes: list[str] = []
             self._steps_left = 0
             self._exhausted = False
+            self._counts: dict[str, int] = {}
             self._collation = "BINARY" if self._file.header.encoding == "utf-8" else _COLLATION
             self._uri = self._choose_uri()
             self._connection = self._open_snapshot()
@@ -88,11 +86,10 @@ class SqliteStore:
         Raises:
             NothingToLookAt: the file is damaged there.
         """
-        # count(*) would be one single step, which no budget can stop
-        statement = f"SELECT count(1) FROM {quoted(self._table(table).name)} NOT INDEXED WHERE 1"
-        for (number,) in self._run(statement):
-            return int(str(number))
-        return 0
+        known = self._counts.get(self._table(table).name)
+        if known is None:
+            known = self._counts[table] = self._count_in_order(self._tables[table])
+        return known
 
     def rows(
         self,
@@ -111,26 +108,27 @@ class SqliteStore:
         name, row_name = quoted(real.name), self._row_names[real.name]
         wanted = ", ".join(f"t.{quoted(column)}" for column in columns)
         keys = [f"s.{quoted(column)} COLLATE {self._collation}" for column in order_by]
-        conditions = " AND ".join(f"s.{quoted(column)} COLLATE BINARY = ?" for column in where or {})
+        bound = {f"s.{quoted(column)} COLLATE BINARY": _bound(text) for column, text in (where or {}).items()}
+        conditions = " AND ".join(f"{column} = {placeholder}" for column, (placeholder, _) in bound.items())
         filtered = f" WHERE {conditions}" if conditions else ""
-        values = tuple((where or {}).values())
+        values = tuple(value for _, value in bound.values())
         if row_name is None:  # WITHOUT ROWID: storage order is the order of the primary key, and has no number
             keys += [f"s.{quoted(column)}" for column in real.primary_key]
             listed = ", ".join(f"s.{quoted(column)}" for column in columns)
             ordered = f" ORDER BY {', '.join(keys)}" if keys else ""
             statement = f"SELECT {listed} FROM {name} AS s NOT INDEXED{filtered}{ordered}"
             return (Ordered(number, row) for number, row in enumerate(self._run(statement, values), start=1))
-        if keys or filtered:
-            # Wide rows never enter the sorter: it orders row numbers, and rows are looked up one by one. LIMIT -1 keeps
-            # SQLite from moving or dropping the inner ORDER BY, CROSS JOIN keeps the order of the loops.
-            ordered = ", ".join([*keys, f"s.{row_name}"])
-            statement = (
-                f"SELECT t.{row_name}, {wanted} FROM (SELECT s.{row_name} AS r FROM {name} AS s NOT INDEXED{filtered}"
-                f" ORDER BY {ordered} LIMIT -1) AS k CROSS JOIN {name} AS t ON t.{row_name} = k.r"
-            )
-        else:
-            statement = f"SELECT t.{row_name}, {wanted} FROM {name} AS t NOT INDEXED ORDER BY t.{row_name}"
-        return (Ordered(row[0], row[1:]) for row in self._run(statement, values))  # type: ignore[arg-type]
+        if not keys and not filtered:
+            return self._placed(f"SELECT t.{row_name}, {wanted} FROM {name} AS t NOT INDEXED ORDER BY t.{row_name}", ())
+        # Wide rows never enter the sorter: it orders row numbers, and rows are looked up one by one. LIMIT -1 keeps
+        # SQLite from moving or dropping the inner ORDER BY, LEFT JOIN keeps the order of the loops.
+        ordered = ", ".join([*keys, f"s.{row_name}"])
+        statement = (
+            f"SELECT t.{row_name}, {wanted} FROM (SELECT s.{row_name} AS r FROM {name} AS s NOT INDEXED{filtered}"
+            f" ORDER BY {ordered} LIMIT -1) AS k LEFT JOIN {name} AS t ON t.{row_name} = k.r"
+        )
+        self.count(real.name)  # row numbers must be known to be unique before rows are looked up by them
+        return self._placed(statement, values)
 
     def check_unchanged(self) -> str | None:
         return self._file.sha256()
@@ -180,10 +178,10 @@ class SqliteStore:
     def _open_snapshot(self) -> sqlite3.Connection:
         try:
             return self._begin(self._uri)
-        except _FAILURES as error:
+        except FAILURES as error:
             hot = any(sidecar.kind == "journal" and sidecar.size for sidecar in self._sidecars)
-            if not hot or _primary(error) not in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
-                raise self._explained(error) from error
+            if not hot or primary_code(error) not in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
+                raise explained(self._name, error, exhausted=self._exhausted) from error
         if self._file.has_super_journal():
             raise NothingToLookAt(
                 f"{self._name} has a hot journal of a transaction over several databases.",
@@ -193,8 +191,8 @@ class SqliteStore:
         self._uri = self._private_copy("journal")
         try:
             return self._begin(self._uri)
-        except _FAILURES as error:
-            raise self._explained(error) from error
+        except FAILURES as error:
+            raise explained(self._name, error, exhausted=self._exhausted) from error
 
     def _begin(self, uri: str) -> sqlite3.Connection:
         connection = self._connect(uri)
@@ -211,7 +209,7 @@ class SqliteStore:
     def _connect(self, uri: str) -> sqlite3.Connection:
         connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=_BUSY_SECONDS)
         try:
-            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
             connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
             connection.text_factory = _TEXT
             if self._collation == _COLLATION:
@@ -282,13 +280,36 @@ class SqliteStore:
                 return alias
         return None
 
+    def _placed(self, statement: str, values: tuple[str | bytes, ...]) -> Iterator[Ordered]:
+        for row in self._run(statement, values):
+            position = row[0]
+            if not isinstance(position, int):  # the scan saw it, the look-up does not find it
+                raise damaged(self._name, "row numbers are out of order")
+            yield Ordered(position, row[1:])
+
+    def _count_in_order(self, table: Table) -> int:
+        """Counts the rows and checks that row numbers ascend, as they do in every table that SQLite wrote.
+
+        In a damaged or forged one a row could hide behind another of the same number. `count(*)` would also be one
+        single step of SQLite's machine, which no budget can stop.
+        """
+        row_name = self._row_names[table.name]
+        if row_name is None:
+            return sum(1 for _ in self._run(f"SELECT 1 FROM {quoted(table.name)} NOT INDEXED"))
+        number, last = 0, -(2**63) - 1
+        for (position,) in self._run(f"SELECT {row_name} FROM {quoted(table.name)} NOT INDEXED"):
+            if not isinstance(position, int) or position <= last:
+                raise damaged(self._name, "row numbers are out of order")
+            number, last = number + 1, position
+        return number
+
     def _table(self, name: str) -> Table:
         try:
             return self._tables[name]
         except KeyError:
             raise NothingToLookAt(f"{self._name} has no table {printable(name, limit=80)}.") from None
 
-    def _run(self, statement: str, values: tuple[str, ...] = ()) -> Iterator[tuple[Cell, ...]]:
+    def _run(self, statement: str, values: tuple[str | bytes, ...] = ()) -> Iterator[tuple[Cell, ...]]:
         """Rows of one statement; every error of SQLite comes out as an error for a person."""
         if self._connection is None:
             raise NothingToLookAt(f"{self._name} is closed already.")
@@ -299,8 +320,8 @@ class SqliteStore:
                 yield from cursor
             finally:
                 cursor.close()
-        except _FAILURES as error:
-            raise self._explained(error) from error
+        except FAILURES as error:
+            raise explained(self._name, error, exhausted=self._exhausted) from error
 
     def _budget(self) -> int:
         return _STEPS_AT_LEAST + _STEPS_PER_BYTE * self._file.size
@@ -310,49 +331,24 @@ class SqliteStore:
         self._exhausted = self._steps_left < 0
         return self._exhausted
 
-    def _explained(self, error: Exception) -> ExhumeError:
-        if isinstance(error, MemoryError):
-            return NothingToLookAt(f"{self._name} needs more memory than there is.", todo="Allow more memory.")
-        if isinstance(error, UnicodeError):
-            return NothingToLookAt(f"{self._name} is damaged: its schema is no text.", todo=_DAMAGED[1])
-        code = _primary(error)
-        if code == sqlite3.SQLITE_INTERRUPT and not self._exhausted:
-            raise KeyboardInterrupt from error  # SQLite swallowed it: the signal came while it called our budget
-        what, todo = _REASONS.get(code, ("cannot be read: {error}.", "Check the file with `sqlite3 FILE .schema`."))
-        return NothingToLookAt(f"{self._name} {what.format(error=printable(error, limit=200))}", todo=todo)
-
 
 def quoted(identifier: str) -> str:
     """An identifier for SQLite, whatever characters it holds."""
     return '"' + identifier.replace('"', '""') + '"'
 
 
-_DAMAGED = ("is damaged: {error}.", "Get another copy, or try `sqlite3 FILE .recover`.")
-_LOCKED = (
-    "is locked by another process that writes.",
-    "Wait until it is done, or read a copy made by `sqlite3 FILE '.backup COPY'`.",
-)
-_REASONS = {
-    sqlite3.SQLITE_BUSY: _LOCKED,
-    sqlite3.SQLITE_LOCKED: _LOCKED,
-    sqlite3.SQLITE_CORRUPT: _DAMAGED,
-    sqlite3.SQLITE_NOTADB: ("is damaged or encrypted: {error}.", "Decrypt it first, or get another copy."),
-    sqlite3.SQLITE_IOERR: ("cannot be read to the end: {error}.", "Check the disk, or get another copy."),
-    sqlite3.SQLITE_CANTOPEN: ("cannot be opened: {error}.", "Check its permissions, or read a copy."),
-    sqlite3.SQLITE_FULL: ("cannot be sorted: the folder for temporary files is full.", "Set TMPDIR to another folder."),
-    sqlite3.SQLITE_NOMEM: ("needs more memory than there is.", "Allow more memory."),
-    sqlite3.SQLITE_TOOBIG: (f"holds a value of more than {_LONGEST_VALUE} bytes.", "Take that row out of a copy."),
-    sqlite3.SQLITE_INTERRUPT: ("is damaged: it unfolds to more rows than fit into it.", "Get another copy."),
-}
-
-
-def _primary(error: Exception) -> int:
-    code = getattr(error, "sqlite_errorcode", None)
-    return code & 0xFF if isinstance(code, int) else sqlite3.SQLITE_ERROR
-
-
 def _uri(path: Path, query: str) -> str:
     return f"file:{quote(str(path).encode('utf-8', 'surrogateescape'))}?{query}"
+
+
+def _bound(text: str) -> tuple[str, str | bytes]:
+    """Placeholder and value for a text to compare with; one with surrogate escapes is compared by its bytes."""
+    if _speakable(text):
+        return "?", text
+    try:
+        return "CAST(? AS TEXT)", text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return "CAST(? AS TEXT)", text.encode("utf-8", "surrogatepass")
 
 
 def _speakable(name: str) -> bool:
