@@ -82,6 +82,7 @@ def of_timeline(found: Timeline, *, span: Span) -> Report:
         document=lambda: timeline_report.timeline_document(found, span=span),
         view=lambda: timeline_report.timeline_view(found, span=span),
         items="events",
+        judges=False,
     )
 
 
@@ -93,5 +94,6 @@ def of_ledger(found: Ledger, *, span: Span, reconciliation: Reconciliation | Non
         document=lambda: ledger_report.ledger_document(found, reconciliation, span=span),
         view=lambda: ledger_report.ledger_view(found, reconciliation, span=span),
         items="approvals",
+        judges=False,
         csv=lambda: ledger_report.ledger_csv(found),
     )

@@ -6,7 +6,7 @@ from exhume.audit.findings import Evidence, Finding, Severity
 from exhume.events.model import EventKey
 from exhume.pickles.evidence import SecondOpinion
 from exhume.pickles.scan import ScannedValue, ScanReport
-from exhume.redact import mask_url
+from exhume.redact import mask_url, printable
 from exhume.report.documents import Document, Span, header
 from exhume.report.view import Block, Mood, View, number
 from exhume.report.views import list_blocks
@@ -18,6 +18,7 @@ _NAMES = {
     "EXH504": "trailing-data",
 }
 _MOST_GLOBALS = 100
+_LONGEST_PROGRAM = 400
 
 
 def scan_document(report: ScanReport, *, span: Span) -> Document:
@@ -144,7 +145,7 @@ def _opinions(report: ScanReport) -> list[tuple[str, list[str]]]:
     for one in report.refused:
         opinion = one.second_opinion
         if opinion is not None and one.sha256 not in seen:
-            program = f" {opinion.decompiled}" if opinion.decompiled else ""
+            program = f" {printable(opinion.decompiled, limit=_LONGEST_PROGRAM)}" if opinion.decompiled else ""
             seen[one.sha256] = f"{one.sha256[:12]} {opinion.as_text()}{program}"
     listed = list(seen.values())[:20]
     if len(seen) > len(listed):

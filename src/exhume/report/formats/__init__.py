@@ -39,12 +39,24 @@ class Report:
     """One result, ready for any format. Both parts are made when they are asked for.
 
     `items` names the list in the document whose members are the lines of `jsonl`. `csv` is None for most reports.
+    `judges` is False for what makes no findings: it has no form as SARIF, JUnit or annotations, which would show an
+    empty, and so a reassuring, result.
     """
 
     document: Callable[[], dict[str, Any]]
     view: Callable[[], View]
     items: str = ""
     csv: Callable[[], Iterator[str]] | None = None
+    judges: bool = True
+
+    def formats(self) -> list[Format]:
+        """The formats that this report comes in."""
+        findings_only = (Format.SARIF, Format.JUNIT, Format.GITHUB)
+        return [
+            fmt
+            for fmt in Format
+            if (self.judges or fmt not in findings_only) and (self.csv is not None or fmt is not Format.CSV)
+        ]
 
 
 def render(report: Report, fmt: Format, *, look: Look | None = None) -> Iterator[str]:
@@ -53,6 +65,8 @@ def render(report: Report, fmt: Format, *, look: Look | None = None) -> Iterator
     Raises:
         UsageError: the report does not come in this format.
     """
+    if fmt not in report.formats():
+        raise UsageError(f"This report does not come as {fmt}.", todo=f"Use one of {', '.join(report.formats())}.")
     # a format is imported when it is asked for: rich alone costs more than a whole `detect`
     match fmt:
         case Format.TABLE:
@@ -84,7 +98,6 @@ def render(report: Report, fmt: Format, *, look: Look | None = None) -> Iterator
 
             return github.render(report.view())
         case Format.CSV:
-            if report.csv is None:
-                raise UsageError("This report has no CSV form.", todo="Use --format json or jsonl.")
+            assert report.csv is not None
             return report.csv()
     assert_never(fmt)
