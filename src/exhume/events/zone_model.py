@@ -247,9 +247,11 @@ def _except(model: ZoneModel, key: Key, span: Span, proof: Proof, counts: Counte
     def fits(offset: int | None, us: int, position: int) -> bool:
         return offset is None or offset in model.zone_at(key, position).offsets(us)
 
+    regimes = model.regimes
+    crossed = regimes is not None and regimes.change_between(span.first_position, span.last_position)
     if fits(proof.first, span.first_us, span.first_position) and fits(proof.last, span.last_us, span.last_position):
-        if proof.first is not None and proof.last is not None and (proof.first == 0) != (proof.last == 0):
-            _set_exception(model, key, span, proof)  # its own jump is the sharpest cut there is
+        if crossed and len(model.exceptions) < _EXCEPTIONS and (proof.first, proof.last) != (None, None):
+            _set_exception(model, key, span, proof)  # other writers changed meanwhile; its own proofs are nearer
         return
     if not (proof.exact or (proof.first is not None and proof.first == proof.last) or proof.last is None):
         return

@@ -25,6 +25,8 @@ _TIGHT = 5 * MICROSECONDS
 _SLACK = 2 * MICROSECONDS
 #: A person may think before the first message: weaker evidence, used only where there is no other.
 _LOOSE = 300 * MICROSECONDS
+#: A step back by less than this is a disorder of writers, not a change of zone.
+_BACKWARDS = 60 * MICROSECONDS
 #: Offsets that zones of this world have, in quarters of an hour, besides whole hours from -12 to +14.
 _ODD_QUARTERS = frozenset({14, 18, 22, 23, 26, 35, 38, 42, 51, 55, -14, -10, -38})
 #: Bounds of memory: buckets of storage order, distinct points, distinct hours.
@@ -125,13 +127,11 @@ class PositionRuns:
     def decide(self) -> Regimes:
         """The runs: within a bucket by the majority where both kinds are mixed, else by their order."""
         pieces: list[tuple[int, bool]] = []
-        clean = True
         for _, (zero, other) in sorted(self._buckets.items()):
             if zero and other:
                 if zero[1] < other[0] or other[1] < zero[0]:
                     pieces += sorted([(zero[0], True), (other[0], False)])
                 else:
-                    clean = False
                     pieces.append((min(zero[0], other[0]), zero[2] >= other[2]))
             else:
                 pieces.append(((zero or other)[0], bool(zero)))
@@ -141,19 +141,22 @@ class PositionRuns:
             if not kinds or kinds[-1] != kind:
                 starts.append(start)
                 kinds.append(kind)
-        return Regimes(starts, kinds, clean and len(kinds) <= 2)
+        return Regimes(starts, kinds)
 
 
 class Regimes(NamedTuple):
-    """Runs in storage order: from `starts[i]` on, times are UTC where `utc[i]`. `clean`: one change, nothing mixed."""
+    """Runs in storage order: from `starts[i]` on, times are UTC where `utc[i]`."""
 
     starts: list[int]
     utc: list[bool]
-    clean: bool
 
     def is_utc(self, position: int) -> bool:
         index = bisect_right(self.starts, position) - 1
         return self.utc[max(index, 0)] if self.utc else True
+
+    def change_between(self, first: int, last: int) -> bool:
+        """Does a run begin after the first position, and not after the last?"""
+        return bisect_right(self.starts, first) != bisect_right(self.starts, last)
 
 
 @dataclass(slots=True)
@@ -223,10 +226,14 @@ class Evidence:
 
 
 def cut_positions(span: Span, proof: Proof) -> tuple[int, int]:
-    """Where a session with two offsets changes: the last position before, the first after its largest jump."""
+    """Where a session with two offsets changes: the last position before, the first after its largest jump.
+
+    From an offset to a smaller one the clock runs backwards, unless the session rested for longer than that.
+    """
     assert proof.first is not None
     assert proof.last is not None
-    after = (span.up if proof.last > proof.first else span.down)[1]
+    backwards = proof.last < proof.first and span.down[0] < -_BACKWARDS
+    after = (span.down if backwards else span.up)[1]
     return after - 1, after
 
 
