@@ -401,6 +401,27 @@ def test_a_value_beyond_all_reason_is_refused(source: Path, monkeypatch: pytest.
         list(store.rows("events", ["body"]))
 
 
+def test_a_schema_cannot_flood_the_notes(tmp_path: Path) -> None:
+    path = tmp_path / "views.db"
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        for n in range(300):
+            connection.execute(f"CREATE VIEW v{n} AS SELECT 1")
+    with SqliteStore(path) as store:
+        assert len(store.info().notes) == 21
+        assert "280 more" in store.info().notes[-1]
+
+
+def test_a_journal_kept_after_its_transaction_is_nothing_to_worry_about(source: Path) -> None:
+    with contextlib.closing(sqlite3.connect(source)) as connection:
+        connection.execute("PRAGMA journal_mode = PERSIST")
+        with connection:
+            connection.execute("DELETE FROM events WHERE id = 0")
+    with untouched(source.parent), SqliteStore(source) as store:
+        assert store.count("events") == 1999
+        (journal,) = store.info().sidecars
+        assert "transaction that ended" in journal.meaning
+
+
 def test_names_from_the_schema_cannot_forge_lines_of_a_message(tmp_path: Path) -> None:
     path = tmp_path / "names.db"
     connection = sqlite3.connect(path)

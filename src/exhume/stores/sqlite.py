@@ -23,6 +23,8 @@ _CACHE_KIB = 16_000
 _STEPS_PER_LOOK = 200_000
 _STEPS_AT_LEAST = 4_000_000
 _STEPS_PER_BYTE = 16
+#: Notes of a store that are told; a hostile schema can give cause for any number.
+_NOTES = 20
 
 _SELECT_ONLY = frozenset(
     {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_TRANSACTION}
@@ -68,13 +70,14 @@ class SqliteStore:
             raise
 
     def info(self) -> StoreInfo:
+        more = len(self._notes) - _NOTES
         return StoreInfo(
             name=self._name,
             kind="sqlite",
             dialect="sqlite",
             sha256=self._sha256,
             sidecars=self._sidecars,
-            notes=tuple(self._notes),
+            notes=(*self._notes[:_NOTES], f"And {more} more such notes.") if more > 0 else tuple(self._notes),
         )
 
     def tables(self) -> Mapping[str, Table]:
@@ -275,8 +278,10 @@ class SqliteStore:
                 assert self._connection is not None
                 try:
                     self._connection.execute(f"SELECT {alias} FROM {quoted(table.name)} LIMIT 0").close()
-                except sqlite3.OperationalError:
-                    return None
+                except FAILURES as error:
+                    if primary_code(error) == sqlite3.SQLITE_ERROR and not isinstance(error, MemoryError):
+                        return None  # no such column: the table is WITHOUT ROWID
+                    raise explained(self._name, error, exhausted=self._exhausted) from error
                 return alias
         return None
 

@@ -91,7 +91,7 @@ class SourceFile:
             except OSError:
                 continue
             if stat.S_ISREG(status.st_mode):
-                found.append(Sidecar(kind, str(path), status.st_size, _meaning(kind, status.st_size)))
+                found.append(Sidecar(kind, str(path), status.st_size, _meaning(kind, path)))
         return tuple(found)
 
     def odd_sidecars(self) -> list[str]:
@@ -211,11 +211,16 @@ def _size(path: Path) -> int:
     return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
 
-def _meaning(kind: str, size: int) -> str:
+def _meaning(kind: str, path: Path) -> str:
     if kind == "shm":
         return "index of the write-ahead log; holds no data of its own"
-    if not size:
-        return "empty"
+    try:
+        with path.open("rb") as file:
+            head = file.read(8)
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    if not head.strip(b"\x00"):
+        return "empty, or left from a transaction that ended"
     if kind == "wal":
         return "write-ahead log: commits that are not in the database file yet; read from a private copy"
     return "rollback journal: another process is writing, or a transaction was cut off"
