@@ -18,9 +18,11 @@ from tests.conftest import hostile_entries, make_hostile
 from exhume.errors import UsageError
 from exhume.pickles import evidence
 from exhume.pickles.allowed import Allowed, option_for
+from exhume.pickles.decoder import Decoder
 from exhume.pickles.disassembly import excerpt
 from exhume.pickles.evidence import SecondOpinion, second_opinions
 from exhume.pickles.evidence_child import opinion
+from exhume.pickles.interface import MalformedPickle, UnsafeGlobal
 from exhume.pickles.scan import ScanReport, scan_store
 from exhume.schema.detect import detect
 from exhume.stores import open_store
@@ -85,9 +87,10 @@ def test_progress_is_told(adk_db: Callable[[str], Path], monkeypatch: pytest.Mon
         ("two-pickles-second-unsafe.db", ["EXH501"], []),
         ("two-pickles-genuine.db", [], ["EXH504"]),
         ("trailing-bytes.db", [], ["EXH504"]),
-        ("pickled-int.db", [], ["EXH503"]),
+        ("pickled-int.db", ["EXH503"], []),
         ("pickled-none.db", [], ["EXH503"]),
-        ("dict-form-empty.db", [], []),
+        ("dict-form-empty.db", [], ["EXH503"]),
+        ("json-text-in-actions.db", [], ["EXH503"]),
         ("genuine-state-protocol-0.db", [], []),
     ],
 )
@@ -128,7 +131,7 @@ def test_text_that_spells_a_pickle_is_none(adk_db: Callable[[str], Path]) -> Non
     path = rewritten(adk_db("db-1.21.0-utc"), b"N.", rows=2)
     rewritten(path, "N.", rows=1)
     report = scan(path)
-    assert [one.rule for one in report.told] == ["EXH503"]
+    assert [one.reason.split(" stands")[0] for one in report.told] == ["a pickled None"]
     (malformed,) = [one for one in report.refused if one.rule == "EXH502"]
     assert "text" in malformed.reason
 
@@ -142,6 +145,42 @@ def test_other_layouts_hold_no_pickle(name: str, adk_db: Callable[[str], Path]) 
 
 def test_json_bytes_of_go_are_no_pickles(incident_db: Callable[[str], Path]) -> None:
     assert "nothing is pickled" in scan(incident_db("go")).notes[0]
+
+
+def test_a_value_of_another_class_is_refused(adk_db: Callable[[str], Path]) -> None:
+    """Allowed globals alone do not make event actions."""
+    blob = b"cgoogle.adk.tools.tool_confirmation\nToolConfirmation\n)\x81}V__dict__\n}sb."
+    report = scan(rewritten(adk_db("db-1.21.0-utc"), blob + b"junk"))
+    (one,) = [one for one in report.refused if one.rule == "EXH503"]
+    assert "google.adk.tools.tool_confirmation.ToolConfirmation" in one.reason
+    assert [told.rule for told in report.told] == ["EXH504"]
+
+
+def test_memory_is_bounded_by_what_is_listed(adk_db: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """With so many different outcomes that not all are kept, every count is the same."""
+    path = adk_db("db-1.14.1-utc")
+    whole = scan(path)
+    monkeypatch.setattr("exhume.pickles.scan._MOST_LISTED", 3)
+    monkeypatch.setattr("exhume.pickles.scan._MOST_NAMES", 2)
+    bounded = scan(path)
+    for name in ("values_total", "values_distinct", "values_refused", "values_told"):
+        assert getattr(bounded, name) == getattr(whole, name)
+    assert len(bounded.refused) == 3
+    assert len(bounded.globals) == 2
+    assert set(bounded.globals) <= set(whole.globals)
+    assert "different globals" in bounded.notes[-1]
+
+
+def test_many_names_in_one_value() -> None:
+    many = b"(" + b"".join(b"ca\nb%d\n" % number for number in range(20_000)) + b"t."
+    error = Decoder().decode(many).error
+    assert isinstance(error, UnsafeGlobal)
+    assert len(error.globals) == 10_000
+    assert "and 9980 more" in error.what
+    assert len(error.what) < 1_000
+    long = Decoder().decode(b"c" + b"a" * 10_000 + b"\nb\n.").error
+    assert isinstance(long, MalformedPickle)
+    assert "too long" in long.what
 
 
 # ---------------------------------------------------------------- extraction

@@ -20,6 +20,8 @@ class Budget:
         digits: decimal digits of an integer; Python's own limit for reading JSON (`sys.int_info`).
         alike: members of one dict or set that have the same hash. Text cannot be made to collide, numbers can.
         key_nodes: values in one tuple that is a dict key or a set member.
+        globals: globals named, counted each time they are. Real values name at most sixty.
+        name: characters of the name of a global.
         pickles: pickles one after the other in one value.
     """
 
@@ -33,6 +35,8 @@ class Budget:
     digits: int = 4_300
     alike: int = 50
     key_nodes: int = 1_000
+    globals: int = 10_000
+    name: int = 500
     pickles: int = 100
 
 

@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 
 from exhume.errors import ExhumeError, ExitCode
 
+#: Names that a message holds; `UnsafeGlobal.globals` holds all.
+_MOST_NAMES = 20
+
 
 class NamedGlobal(NamedTuple):
     """A global that a pickle names, with the offset in bytes of the opcode that names it."""
@@ -21,7 +24,7 @@ class NamedGlobal(NamedTuple):
 
 
 class PickleError(ExhumeError):
-    """Base of the two ways in which a pickle is refused; `offset` is the byte that the refusal is about."""
+    """Base of the ways in which a pickle is refused; `offset` is the byte that the refusal is about."""
 
     exit_code = ExitCode.REFUSED
     rule = "EXH502"
@@ -36,8 +39,10 @@ class UnsafeGlobal(PickleError):  # noqa: N818  named by what happened, as all o
     def __init__(self, named: tuple[NamedGlobal, ...]) -> None:
         self.globals = named
         self.offset = named[0].offset if named else 0
-        names = ", ".join(dict.fromkeys(one.dotted for one in named))
-        super().__init__(f"the pickle names {names} (offset {self.offset}), which is not allowed.")
+        distinct = dict.fromkeys(one.dotted for one in named)
+        names = ", ".join(list(distinct)[:_MOST_NAMES])
+        more = f" and {len(distinct) - _MOST_NAMES} more" if len(distinct) > _MOST_NAMES else ""
+        super().__init__(f"the pickle names {names}{more} (offset {self.offset}), which is not allowed.")
 
 
 class MalformedPickle(PickleError):  # noqa: N818

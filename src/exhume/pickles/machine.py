@@ -290,6 +290,10 @@ class Machine:
 
     def global_named(self, module: str, name: str, offset: int) -> GlobalRef:
         """Notes that the pickle names `module.name` at `offset`."""
+        if len(module) + len(name) > self.budget.name:
+            raise MalformedPickle("the name of a global is too long to be one", offset)
+        if len(self.named) >= self.budget.globals:
+            raise MalformedPickle("too many globals are named", offset)
         if self.protocol < 3:
             module, name = python3_name(module, name)
         self.named.append(NamedGlobal(module, name, offset))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,90 +16,26 @@ from exhume.pickles.evidence import SecondOpinion, second_opinions
 from exhume.pickles.extract import Extraction
 from exhume.pickles.interface import Decoded, PickleError, UnsafeGlobal
 from exhume.pickles.nodes import ModelValue
+from exhume.pickles.scan_report import GlobalCount, ScannedValue, ScanReport
 from exhume.schema.detection import Detection, Layout
 from exhume.stores.interface import Cell, Store
+
+__all__ = ["GlobalCount", "ScanReport", "ScannedValue", "scan_store"]
 
 _KEY_COLUMNS = ("app_name", "user_id", "session_id", "id")
 #: Rows listed in a report; more are counted.
 _MOST_LISTED = 10_000
 #: Bytes of refused values kept for the second opinion.
 _KEPT_BYTES = 8 << 20
+#: Different names counted; a hostile store can name a new one in every row.
+_MOST_NAMES = 10_000
 _HASH = 16
 _PROGRESS_EVERY = 2_000
+#: Stands in what is said of a value until it is said of a row.
+_NO_KEY = ("", "", "", "")
 _EVENT_ACTIONS = ("google.adk.events.event_actions", "EventActions")
 
 Progress = Callable[[int, int, str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class GlobalCount:
-    """A global that pickles name, and the number of rows that name it."""
-
-    module: str
-    name: str
-    count: int
-    allowed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ScannedValue:
-    """One row whose value is refused, or told of. Keys that are not text are spelt as text.
-
-    Attributes:
-        rule: EXH501 unsafe global, EXH502 malformed; told of: EXH503 no event actions, EXH504 bytes after the pickle.
-        reason: one sentence without the value itself.
-        globals: dotted names of the unsafe globals, each once.
-        offset: byte of the value that the reason is about.
-        sha256, size: of the raw value.
-        excerpt: disassembled opcodes around `offset`.
-        options: what would decode it inertly.
-    """
-
-    app_name: str
-    user_id: str
-    session_id: str
-    event_id: str
-    rule: str
-    reason: str
-    offset: int
-    sha256: str
-    size: int
-    globals: tuple[str, ...] = ()
-    excerpt: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
-    second_opinion: SecondOpinion | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ScanReport:
-    """The result of `scan`.
-
-    Attributes:
-        source: the store's redacted name.
-        globals: by module and name, unsafe ones included.
-        refused: the first ten thousand rows with a refused value.
-        told: the first ten thousand rows with a value that was read, yet is worth a word (EXH503, EXH504).
-        values_total, values_distinct, values_refused, values_told: all rows with a value, distinct values, rows refused
-            and rows told of, listed or not.
-        options: the `--allow-global` options that would decode all that is refused for its globals.
-        extracted: files written, by name.
-        notes: sentences for the report.
-    """
-
-    source: str
-    layout: Layout
-    sha256: str | None
-    globals: tuple[GlobalCount, ...] = ()
-    refused: tuple[ScannedValue, ...] = ()
-    told: tuple[ScannedValue, ...] = ()
-    values_total: int = 0
-    values_distinct: int = 0
-    values_refused: int = 0
-    values_told: int = 0
-    options: tuple[str, ...] = ()
-    extracted: tuple[str, ...] = ()
-    allowed_globals: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 def scan_store(
@@ -181,7 +118,7 @@ def raw_bytes(cell: Cell) -> bytes:
 
 @dataclass(slots=True)
 class _Outcome:
-    """What is kept of one distinct value: its globals, shared with other values that name the same, and its faults."""
+    """What is kept of one distinct value: its globals, and its faults."""
 
     names: tuple[tuple[str, str], ...]
     refused: ScannedValue | None = None
@@ -192,22 +129,26 @@ class _Outcome:
 class _Scan:
     allowed: Allowed
     extraction: Extraction | None
-    seen: dict[bytes, _Outcome] = field(default_factory=dict)
+    #: hash of each distinct value -> its outcome; None for those looked at again when they come again, since so many
+    #: different outcomes are kept already
+    seen: dict[bytes, _Outcome | None] = field(default_factory=dict)
+    #: outcomes of values with nothing to tell, which are the same for all that name the same globals
     harmless: dict[tuple[tuple[str, str], ...], _Outcome] = field(default_factory=dict)
     counts: dict[tuple[str, str], int] = field(default_factory=dict)
     refused: list[ScannedValue] = field(default_factory=list)
     told: list[ScannedValue] = field(default_factory=list)
     kept: dict[str, tuple[bytes, tuple[str, ...]]] = field(default_factory=dict)
     kept_bytes: int = 0
+    outcomes: int = 0
     total: int = 0
     refused_count: int = 0
     told_count: int = 0
     empty: int = 0
+    uncounted: int = 0
+    _decoder: Decoder = field(init=False)
 
     def __post_init__(self) -> None:
         self._decoder = Decoder(self.allowed)
-
-    _decoder: Decoder = field(init=False)
 
     def take(self, key: tuple[str, str, str, str], cell: Cell) -> None:
         """Looks at one row."""
@@ -220,9 +161,15 @@ class _Scan:
         digest = hashlib.blake2b(raw, digest_size=_HASH, salt=cell.__class__.__name__[:8].encode()).digest()
         outcome = self.seen.get(digest)
         if outcome is None:
-            outcome = self.seen[digest] = self._look(raw, cell)
+            outcome = self._look(raw, cell, fresh=digest not in self.seen)
+            self.seen[digest] = outcome if self.outcomes < _MOST_LISTED else None
         for name in outcome.names:
-            self.counts[name] = self.counts.get(name, 0) + 1
+            if name in self.counts:
+                self.counts[name] += 1
+            elif len(self.counts) < _MOST_NAMES:
+                self.counts[name] = 1
+            else:
+                self.uncounted += 1
         if outcome.refused is not None:
             self.refused_count += 1
             if len(self.refused) < _MOST_LISTED:
@@ -232,34 +179,46 @@ class _Scan:
             if len(self.told) < _MOST_LISTED:
                 self.told.append(_at(key, told))
 
-    def _look(self, raw: bytes, cell: Cell) -> _Outcome:
+    def _look(self, raw: bytes, cell: Cell, *, fresh: bool) -> _Outcome:
         decoded = self._decoder.decode_cell(cell)
         names = tuple(dict.fromkeys((one.module, one.name) for one in decoded.globals))
         if decoded.error is None and decoded.trailing is None and _is_actions(decoded.value):
-            return self.harmless.setdefault(names, _Outcome(names))
-        if decoded.error is not None:
-            return _Outcome(names, refused=self._refuse(raw, decoded, decoded.error))
-        return _Outcome(names, told=tuple(_told(raw, decoded)))
+            known = self.harmless.get(names)
+            if known is None:
+                known = _Outcome(names)
+                if len(self.harmless) < _MOST_LISTED:
+                    self.harmless[names] = known
+                else:
+                    self.outcomes += 1
+            return known
+        self.outcomes += 1
+        if decoded.error is not None and not _is_json_object(cell):
+            return _Outcome(names, refused=self._refuse(raw, decoded, decoded.error, fresh=fresh))
+        told = tuple(_told(raw, cell, decoded))
+        if decoded.error is not None or _can_stand_for_actions(decoded.value):
+            return _Outcome(names, told=told)
+        refused = self._refuse(raw, decoded, UnexpectedPayload(decoded.value), fresh=fresh)
+        return _Outcome(names, refused=refused, told=told)
 
-    def _refuse(self, raw: bytes, decoded: Decoded, error: PickleError) -> ScannedValue:
+    def _refuse(self, raw: bytes, decoded: Decoded, error: PickleError, *, fresh: bool) -> ScannedValue:
         sha256 = hashlib.sha256(raw).hexdigest()
         unsafe = error.globals if isinstance(error, UnsafeGlobal) else ()
-        offset = error.offset
-        if self.extraction is not None:
-            self.extraction.write(sha256, raw)
-        if self.kept_bytes + len(raw) <= _KEPT_BYTES:
-            self.kept_bytes += len(raw)
-            self.kept[sha256] = (raw, tuple(one.dotted for one in decoded.globals))
+        if fresh:
+            if self.extraction is not None:
+                self.extraction.write(sha256, raw)
+            if self.kept_bytes + len(raw) <= _KEPT_BYTES:
+                self.kept_bytes += len(raw)
+                self.kept[sha256] = (raw, tuple(one.dotted for one in decoded.globals))
         options = (option_for(one.module, one.name) for one in unsafe if (one.module, one.name) not in reviewed())
         return ScannedValue(
-            *("", "", "", ""),
+            *_NO_KEY,
             rule=error.rule,
             reason=error.what,
-            offset=offset,
+            offset=error.offset,
             sha256=sha256,
             size=len(raw),
             globals=tuple(dict.fromkeys(one.dotted for one in unsafe)),
-            excerpt=excerpt(raw, offset),
+            excerpt=excerpt(raw, error.offset),
             options=tuple(dict.fromkeys(option for option in options if option)),
         )
 
@@ -274,6 +233,8 @@ class _Scan:
         ):
             if count > len(listed):
                 notes.append(f"{count} rows are {what}; the first {len(listed)} are listed.")
+        if self.uncounted:
+            notes.append(f"More than {_MOST_NAMES} different globals are named; those after them are not counted.")
         if self.extraction is not None:
             notes.extend(self.extraction.notes)
         refused = self._with_opinions() if ask and self.kept else self.refused
@@ -295,35 +256,66 @@ class _Scan:
         )
 
     def _with_opinions(self) -> list[ScannedValue]:
+        """Opinions on the listed rows; the decompiled program only at the first row of each value."""
         opinions = dict(zip(self.kept, second_opinions(list(self.kept.values())), strict=True))
         missing = SecondOpinion(note="not asked: the limit of bytes per run is reached")
-        return [replace(one, second_opinion=opinions.get(one.sha256, missing)) for one in self.refused]
+        made = []
+        for one in self.refused:
+            opinion = opinions.get(one.sha256, missing)
+            made.append(replace(one, second_opinion=opinion))
+            opinions[one.sha256] = replace(opinion, decompiled="")
+        return made
 
 
 def _at(key: tuple[str, str, str, str], value: ScannedValue) -> ScannedValue:
     return replace(value, app_name=key[0], user_id=key[1], session_id=key[2], event_id=key[3])
 
 
+class UnexpectedPayload(PickleError):  # noqa: N818  named by what happened, as all of `exhume.errors`
+    """A well-formed pickle of something that cannot stand for event actions."""
+
+    rule = "EXH503"
+
+    def __init__(self, value: object) -> None:
+        kind = f"{value.module}.{value.name}" if isinstance(value, ModelValue) else type(value).__name__
+        super().__init__(f"the pickle is well-formed, but holds {kind}, not event actions.")
+
+
 def _is_actions(value: object) -> bool:
-    """Event actions, as the model or in the form of a dict."""
-    if isinstance(value, ModelValue):
-        return (value.module, value.name) == _EVENT_ACTIONS
-    return isinstance(value, dict)
+    return isinstance(value, ModelValue) and (value.module, value.name) == _EVENT_ACTIONS
 
 
-def _told(raw: bytes, decoded: Decoded) -> Iterator[ScannedValue]:
-    """What must be said of a value that was read."""
+def _can_stand_for_actions(value: object) -> bool:
+    """Event actions, their fields as a dict, or None, which ADK reads as no actions."""
+    return value is None or isinstance(value, dict) or _is_actions(value)
+
+
+def _is_json_object(cell: Cell) -> bool:
+    """Text that is a JSON object: what a hand-made migration may leave in the column."""
+    if not isinstance(cell, str) or cell[:1] != "{":
+        return False
+    try:
+        return isinstance(json.loads(cell), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _told(raw: bytes, cell: Cell, decoded: Decoded) -> Iterator[ScannedValue]:
+    """What must be said of a value that was read, or can be."""
     sha256 = hashlib.sha256(raw).hexdigest()
-    key = ("", "", "", "")
-    if not _is_actions(decoded.value):
-        value = decoded.value
-        what = f"{value.module}.{value.name}" if isinstance(value, ModelValue) else type(value).__name__
-        reason = f"the pickle is well-formed, but holds {'None' if value is None else what}, not event actions."
-        yield ScannedValue(*key, rule="EXH503", reason=reason, offset=0, sha256=sha256, size=len(raw))
+    reason = ""
+    if not isinstance(cell, bytes):
+        reason = "the column holds JSON text, not a pickle; its fields can be read."
+    elif isinstance(decoded.value, dict):
+        reason = "a pickled dict stands for the event actions; its fields can be read."
+    elif decoded.value is None:
+        reason = "a pickled None stands for the event actions; ADK reads no actions."
+    if reason:
+        yield ScannedValue(*_NO_KEY, rule="EXH503", reason=reason, offset=0, sha256=sha256, size=len(raw))
     if decoded.trailing is not None:
         reason = f"{len(raw) - decoded.trailing} bytes follow the pickle, which no reader looks at."
         yield ScannedValue(
-            *key,
+            *_NO_KEY,
             rule="EXH504",
             reason=reason,
             offset=decoded.trailing,
