@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tests.conftest import FIXTURES, unpack
 
+from exhume.audit.findings import Severity
 from exhume.events.interface import ReadOptions
 from exhume.events.model import EventRecord
 from exhume.events.readers import open_reader
@@ -188,3 +189,35 @@ def test_redaction_of_texts_keeps_the_findings(incident_db: Database, tmp_path: 
     ]
     assert approvals[0]
     assert approvals[0] == approvals[1]
+
+
+#: What needs columns, rows or texts that JSON Lines of events do not hold.
+NOT_IN_LINES = {"EXH114", "EXH306", "EXH310", "EXH313", "EXH401", "EXH403", "EXH404", "EXH405"}
+
+
+@pytest.mark.parametrize("name", ["v1a", "v1b", "v1x", "v0", "sqlite", "go", "v1camel", "v1lossy", "v0pickles"])
+def test_an_export_is_audited_like_its_source(incident_db: Database, tmp_path: Path, name: str) -> None:
+    from exhume import api
+
+    source = incident_db(name)
+    copy = tmp_path / "export.jsonl"
+    copy.write_text(exported(source, ExportFormat.JSONL)[0])
+    before, after = (
+        {
+            (one.rule, one.severity, one.app_name, one.user_id, one.session_id)
+            for one in api.audit(which).findings
+            if one.severity > Severity.INFO
+        }
+        for which in (source, copy)
+    )
+    assert after - before == set()
+    assert {found[0] for found in before - after} <= NOT_IN_LINES
+
+
+def test_events_without_a_session_are_exported(incident_db: Database) -> None:
+    from google.adk.sessions.session import Session
+
+    text, notes = exported(incident_db("v1a"), ExportFormat.SESSION)
+    assert any("no row of their own" in note for note in notes)
+    for item in json.loads(text):
+        Session.model_validate_json(json.dumps(item))

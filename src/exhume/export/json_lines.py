@@ -3,7 +3,7 @@
 Lines: `{"type": "app_state" | "user_state", "app_name", "user_id"?, "state", "update_time"}`,
 `{"type": "session", "app_name", "user_id", "session_id", "state", "create_time", "update_time"}`, and
 `{"type": "event", "app_name", "user_id", "session_id", "event_id", "event"}` with the event in v1 form (snake_case).
-An event that could not be read, or not in full, also has `problems`.
+An event that could not be read in full, or of which something must be told, also has `problems`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ def pieces(reader: Reader, redactor: Redactor, writing: Writing) -> Iterator[str
         writing.sessions += 1
         if session.row is not None:
             yield text_of(_session_line(session.key, session.row, redactor)) + "\n"
-        for record in session.events:
+        # as they were stored: a reader sorts them by time, and may still see where the clock went back
+        for record in sorted(session.events, key=lambda record: record.position):
             writing.events += 1
             yield text_of(_event_line(record, redactor, writing)) + "\n"
 
@@ -57,8 +58,9 @@ def _event_line(record: EventRecord, redactor: Redactor, writing: Writing) -> di
     }
     if record.refused:
         writing.note("could not be read in full", record)
+    if record.problems:
         line["problems"] = [
-            {"rule": one.rule, "column": one.column, "reason": one.reason, "sha256": one.sha256}
+            {"rule": one.rule, "column": one.column, "reason": one.reason, "sha256": one.sha256, "fatal": one.fatal}
             for one in record.problems
         ]
     return line

@@ -50,11 +50,16 @@ def session_object(session: ExportedSession, redactor: Redactor, writing: Writin
     row = session.row
     times = [record.time for record in session.events if record.time is not None]
     updated = row.update_time if row is not None else None
-    return {
+    result: dict[str, Any] = {
         "id": session.key.session_id,
         "appName": session.key.app_name,
         "userId": session.key.user_id,
-        "state": redactor.state(session.merged_state),
-        "events": events,
-        "lastUpdateTime": updated if updated is not None else max(times, default=0.0),
     }
+    if row is None:
+        # nothing is known of its state, which is not the same as an empty one; the model fills it in
+        writing.orphaned += 1
+    else:
+        result["state"] = redactor.state(session.merged_state)
+    result["events"] = events
+    result["lastUpdateTime"] = updated if updated is not None else max(times, default=0.0)
+    return result

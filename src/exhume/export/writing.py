@@ -22,6 +22,7 @@ class Writing:
 
     sessions: int = 0
     events: int = 0
+    orphaned: int = 0
     odd: Counter[str] = field(default_factory=Counter)
     places: dict[str, list[str]] = field(default_factory=dict)
 
@@ -39,7 +40,8 @@ class Writing:
 
     def notes(self) -> list[str]:
         """One sentence for each kind of trouble."""
-        return [
+        orphans = f"{self.orphaned:,} of the sessions have no row of their own in the source: their events are orphans."
+        return [orphans] * bool(self.orphaned) + [
             f"{count:,} event{'s' if count != 1 else ''} {what}: {', '.join(self.places[what])}"
             + (" and more." if count > len(self.places[what]) else ".")
             for what, count in self.odd.items()

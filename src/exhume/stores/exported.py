@@ -36,7 +36,7 @@ from exhume.stores.interface import Cell, Column, Ordered, Row, Store, StoreInfo
 from exhume.stores.json_items import NotItemsError, Span, array_items, load, object_members, root
 
 #: One JSON document is read at once, so it must fit into memory several times; JSON Lines may be of any size.
-MOST_DOCUMENT = 128 << 20
+MOST_DOCUMENT = 64 << 20
 MOST_LINE = 32 << 20
 _BATCH = 500
 _CHUNK = 1 << 20
@@ -60,6 +60,7 @@ _TABLES = {
             ("state", "TEXT"),
             ("create_time", "REAL"),
             ("update_time", "REAL"),
+            ("merged", "INTEGER"),  # does `state` hold the states of app and user, too?
         ),
         _table(
             "events",
@@ -153,7 +154,7 @@ class ExportStore:
         try:
             with self._path.open(encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
                 first = _first_line(file)
-                if isinstance(load(first), dict) and file.read(1):
+                if len(first) < MOST_LINE and isinstance(load(first), dict) and file.read(1):
                     file.seek(0)
                     self._read_lines(file)
                 else:
@@ -166,7 +167,8 @@ class ExportStore:
         except OSError as error:
             raise NothingToLookAt(f"{self._name} cannot be read: {error.strerror}.", todo="Check the path.") from error
         self._database.execute("COMMIT")
-        self._fill_in_sessions()
+        if not self.count("sessions"):
+            self._fill_in_sessions()
         if not self._recognised:
             raise NothingToLookAt(
                 f"{self._name} is JSON, but holds neither sessions nor events.",
@@ -245,9 +247,10 @@ class ExportStore:
             "sessions",
             (
                 *key,
-                "{}" if state is None else text[state.start : state.end],
+                None if state is None else text[state.start : state.end],
                 seconds_of(scalar(text, members, "createTime", "create_time")),
                 seconds_of(scalar(text, members, "lastUpdateTime", "last_update_time", "updateTime", "update_time")),
+                int(scalar(text, members, "type") != "session"),
             ),
         )
 
@@ -303,8 +306,7 @@ class ExportStore:
     def _fill_in_sessions(self) -> None:
         """A list of bare events has no session rows: one without state and times is made for each session."""
         self._database.execute(
-            "INSERT INTO sessions SELECT DISTINCT app_name, user_id, session_id, NULL, NULL, NULL FROM events "
-            "WHERE (app_name, user_id, session_id) NOT IN (SELECT app_name, user_id, id FROM sessions)"
+            "INSERT INTO sessions SELECT DISTINCT app_name, user_id, session_id, NULL, NULL, NULL, 0 FROM events"
         )
 
 

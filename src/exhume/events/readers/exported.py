@@ -21,8 +21,9 @@ _KEY_NAMES = ("appName", "app_name", "userId", "user_id", "sessionId", "session_
 class ExportReader(TableReader):
     """Reads what `exhume.stores.exported` took apart.
 
-    An export holds no columns beside its events. State, rows of app and user state, session times and confirmations are
-    capabilities only where this very file has them.
+    An export holds no columns beside its events. State, session times and confirmations are capabilities only where
+    this very file has them. Rows of app and user state may be there, yet which of them should be depends on the layout
+    that was exported, so that is not judged.
     """
 
     layout = Layout.EXPORT
@@ -35,8 +36,6 @@ class ExportReader(TableReader):
             found.add(Capability.STATE)
         if times and all(None not in row[:2] for row in times):
             found.add(Capability.SESSION_TIMES)
-        if store.count("user_states") or store.count("app_states"):
-            found.add(Capability.STATE_ROWS)
         if self._some_without_confirmations():
             found.discard(Capability.CONFIRMATIONS)
         self.capabilities = frozenset(found)
@@ -57,7 +56,7 @@ class ExportReader(TableReader):
         for row in super().sessions():
             if row.state_text is None:  # made up for bare events: nothing is known, which is not a fault
                 row.problems = ()
-            elif row.state is not None:
+            elif row.state is not None and row.raw[row.columns.index("merged")]:
                 # get_session merges the states of app and user into the session's, under these prefixes
                 row.state = {name: value for name, value in row.state.items() if not name.startswith(("app:", "user:"))}
             yield row
@@ -120,7 +119,13 @@ def _told(value: dict[str, Any]) -> tuple[Problem, ...]:
     if value.get("type") != "event" or not isinstance(listed, list):
         return ()
     return tuple(
-        Problem(str(one.get("rule")), str(one.get("column")), str(one.get("reason")), str(one.get("sha256")))
+        Problem(
+            rule=str(one.get("rule")),
+            column=str(one.get("column")),
+            reason=str(one.get("reason")),
+            sha256=str(one.get("sha256")),
+            fatal=one.get("fatal") is not False,
+        )
         for one in listed[:20]
         if isinstance(one, dict)
     )
