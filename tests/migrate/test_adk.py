@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conftest import FIXTURES, unpack
 
 from exhume.events.interface import ReadOptions
 from exhume.migrate.interface import MigrateOptions
@@ -18,9 +19,10 @@ from exhume.migrate.run import migrate
 ALL = ReadOptions(allow_globals=("shop_models.*", "collections.*", "builtins.*", "make_corpus.*"))
 SOURCES = [
     "db-1.0.0-ny",
-    "db-1.21.0-ny",
     "db-2.13.0-utc-over-1.21.0",
     "sqlitesvc-1.21.0-utc",
+    "go",
+    "js",
 ]
 
 
@@ -60,7 +62,9 @@ async def continue_all(service: Any, keys: list[tuple[str, str, str]]) -> dict[t
 @pytest.mark.parametrize("name", SOURCES)
 def test_every_session_goes_on(adk_db: Callable[[str], Path], tmp_path: Path, name: str, target: str) -> None:
     result = tmp_path / "result.db"
-    report = migrate(adk_db(name), result, MigrateOptions(to=target, read=ALL))
+    other_sdk = FIXTURES / "other-sdks" / f"{name}.db.gz"
+    source = unpack(other_sdk, tmp_path / "source.db") if other_sdk.exists() else adk_db(name)
+    report = migrate(source, result, MigrateOptions(to=target, read=ALL))
     if report.status == "nothing to do":
         assert name.startswith("sqlitesvc")
         assert target == "sqlite-service"
@@ -79,7 +83,7 @@ def test_every_session_goes_on(adk_db: Callable[[str], Path], tmp_path: Path, na
 
 
 def test_a_service_file_is_taken_by_url_too(adk_db: Callable[[str], Path], tmp_path: Path) -> None:
-    migrate(adk_db("db-2.13.0-utc"), f"sqlite:///{tmp_path}/by%20url.db", MigrateOptions(to="sqlite-service"))
+    migrate(adk_db("db-2.13.0-utc"), f"sqlite:///{tmp_path}/by url.db", MigrateOptions(to="sqlite-service"))
     (made,) = tmp_path.glob("by*.db")
     connection = sqlite3.connect(made)
     connection.execute("DELETE FROM sessions WHERE rowid > 20")
