@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from exhume.audit.canonical import arguments
@@ -86,8 +87,6 @@ class CallCutByCompaction(Rule):
 
 def replace_evidence(told: Finding, row: Evidence) -> Finding:
     """`told` with one more row of evidence, an event that is neither call nor response."""
-    from dataclasses import replace
-
     return replace(
         told, evidence=(*told.evidence, row), event_ids=tuple(dict.fromkeys((*told.event_ids, row.key.event_id)))
     )
@@ -212,8 +211,7 @@ class RepeatedCall(Rule):
         found: tuple[int, bool] | None = None
         for response in call.responses:
             if not _is_placeholder(call, response.entry):
-                body = response.body
-                found = response.entry.index, isinstance(body, dict) and "error" in body
+                found = response.entry.index, _is_error(response.body)
                 break
         if log.approvals is not None and call.id is not None:
             approvals = log.shared.get("first approvals")
@@ -228,3 +226,8 @@ class RepeatedCall(Rule):
             if approved is not None and (found is None or approved < found[0]):
                 found = approved, False
         return found
+
+
+def _is_error(body: Any) -> bool:
+    """A body with `error`, or with the `error_type` of ReflectAndRetryToolPlugin (google.adk.plugins, 1.16.0 on)."""
+    return isinstance(body, dict) and ("error" in body or "error_type" in body)
