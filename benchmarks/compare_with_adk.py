@@ -2,7 +2,8 @@
 
 usage: python benchmarks/compare_with_adk.py [POINT ...]     (in an environment with the `dev` extra)
 
-Every cell is measured by this run on copies of the databases in `fixtures/`; `adk` is the google-adk of this environment.
+Every cell is measured by this run on copies of the databases in `fixtures/`; `adk` is the google-adk of this
+environment.
 """
 
 from __future__ import annotations
@@ -25,7 +26,14 @@ TIME_LIMIT = 30
 sys.path.insert(0, str(ROOT / "tests"))
 from conftest import hostile_entries, make_hostile  # noqa: E402
 
-APPLICATION_CLASSES = ("shop_models.*", "collections.Counter", "collections.deque", "builtins.range", "builtins.ValueError", "builtins.len")
+APPLICATION_CLASSES = (
+    "shop_models.*",
+    "collections.Counter",
+    "collections.deque",
+    "builtins.range",
+    "builtins.ValueError",
+    "builtins.len",
+)
 
 
 class Outcome(NamedTuple):
@@ -39,7 +47,9 @@ class Outcome(NamedTuple):
 def run(command: list[str], *, zone: str = "UTC", cwd: Path) -> tuple[int | None, str]:
     environment = {**os.environ, "TZ": zone, "OTEL_SDK_DISABLED": "true", "NO_COLOR": "1"}
     try:
-        done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=TIME_LIMIT, check=False)
+        done = subprocess.run(
+            command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=TIME_LIMIT, check=False
+        )
     except subprocess.TimeoutExpired:
         return None, ""
     return done.returncode, done.stdout + done.stderr
@@ -63,7 +73,9 @@ def unpacked(name: str, work: Path) -> Path:
 
 
 def truth_of(name: str) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = json.loads(gzip.decompress((FIXTURES / "adk" / f"{name}.truth.json.gz").read_bytes()))
+    found: dict[str, dict[str, Any]] = json.loads(
+        gzip.decompress((FIXTURES / "adk" / f"{name}.truth.json.gz").read_bytes())
+    )
     return found
 
 
@@ -95,7 +107,8 @@ def lost_actions(work: Path) -> tuple[str, str, str]:
     def count(outcome: Outcome) -> str:
         events = events_of(outcome.destination)
         empty = sum(
-            bool(any((known.get("event") or {}).get("actions", {}).values())) and not acted(events[(*session.split("/"), event_id)])
+            bool(any((known.get("event") or {}).get("actions", {}).values()))
+            and not acted(events[(*session.split("/"), event_id)])
             for session, event_list in truth.items()
             for event_id, known in event_list.items()
             if (*session.split("/"), event_id) in events
@@ -103,7 +116,11 @@ def lost_actions(work: Path) -> tuple[str, str, str]:
         return f"{ended(outcome)}; {len(events)} events, actions emptied in {empty}"
 
     allowed = [word for one in APPLICATION_CLASSES for word in ("--allow-global", one)]
-    return "events whose state changes or approvals are emptied (1.18.0, Python 3.13)", count(adk(source, work)), count(exhume(source, work, *allowed))
+    return (
+        "events whose state changes or approvals are emptied (1.18.0, Python 3.13)",
+        count(adk(source, work)),
+        count(exhume(source, work, *allowed)),
+    )
 
 
 def unnamed_classes(work: Path) -> tuple[str, str, str]:
@@ -122,7 +139,9 @@ def pending_approval(work: Path) -> tuple[str, str, str]:
     source = unpacked("db-1.21.0-utc", work)
 
     def count(path: Path) -> int:
-        return sum(len(e.get("actions", {}).get("requested_tool_confirmations") or {}) for e in events_of(path).values())
+        return sum(
+            len(e.get("actions", {}).get("requested_tool_confirmations") or {}) for e in events_of(path).values()
+        )
 
     allowed = [word for one in APPLICATION_CLASSES for word in ("--allow-global", one)]
     theirs, ours = count(adk(source, work).destination), count(exhume(source, work, *allowed).destination)
@@ -144,7 +163,11 @@ def shifted_times(work: Path) -> tuple[str, str, str]:
         return f"{sum(abs(a - b) >= 0.001 for a, b in known)} of {len(known)} events wrong"
 
     allowed = [word for one in APPLICATION_CLASSES for word in ("--allow-global", one)]
-    return "times of a file written in New York, migrated on a machine under UTC", count(adk(source, work)), count(exhume(source, work, *allowed))
+    return (
+        "times of a file written in New York, migrated on a machine under UTC",
+        count(adk(source, work)),
+        count(exhume(source, work, *allowed)),
+    )
 
 
 def missing_source(work: Path) -> tuple[str, str, str]:
@@ -170,7 +193,11 @@ def twice(work: Path) -> tuple[str, str, str]:
 
 def bomb(work: Path) -> tuple[str, str, str]:
     source = make_hostile(next(e for e in hostile_entries() if e["file"] == "bomb-memo-22.db"), work / "bomb.db")
-    return "a 597-byte pickle that unfolds to 4 million values", ended(adk(source, work)), f"{ended(exhume(source, work))}, the row named"
+    return (
+        "a 597-byte pickle that unfolds to 4 million values",
+        ended(adk(source, work)),
+        f"{ended(exhume(source, work))}, the row named",
+    )
 
 
 def odd_time(work: Path) -> tuple[str, str, str]:
@@ -189,11 +216,21 @@ def two_meanings(work: Path) -> tuple[str, str, str]:
     # what an upgrade from local to UTC writing leaves behind: the older half of the sessions in New York time
     half = [row[0] for row in connection.execute("SELECT rowid FROM sessions ORDER BY create_time")]
     old = set(half[: len(half) // 2])
-    keys = {tuple(row[1:]) for row in connection.execute("SELECT rowid, app_name, user_id, id FROM sessions") if row[0] in old}
+    keys = {
+        tuple(row[1:])
+        for row in connection.execute("SELECT rowid, app_name, user_id, id FROM sessions")
+        if row[0] in old
+    }
     changed = 0
-    for rowid, app, user, session, when in connection.execute("SELECT rowid, app_name, user_id, session_id, timestamp FROM events").fetchall():
+    for rowid, app, user, session, when in connection.execute(
+        "SELECT rowid, app_name, user_id, session_id, timestamp FROM events"
+    ).fetchall():
         if (app, user, session) in keys and when.startswith("2026-11-30"):
-            connection.execute("UPDATE events SET timestamp = strftime('%Y-%m-%d %H:%M:', ?, '-5 hours') || substr(?, 18) WHERE rowid = ?", (when, when, rowid))
+            connection.execute(
+                "UPDATE events SET timestamp = strftime('%Y-%m-%d %H:%M:', ?, '-5 hours') || substr(?, 18)"
+                " WHERE rowid = ?",
+                (when, when, rowid),
+            )
             changed += 1
     connection.commit()
     connection.close()
@@ -210,7 +247,11 @@ def two_meanings(work: Path) -> tuple[str, str, str]:
         )
         return f"{wrong} of {len(events)} events wrong"
 
-    return f"a column with two meanings of time ({changed} events local, the rest UTC)", count(adk(source, work)), count(exhume(source, work, *allowed))
+    return (
+        f"a column with two meanings of time ({changed} events local, the rest UTC)",
+        count(adk(source, work)),
+        count(exhume(source, work, *allowed)),
+    )
 
 
 def api_key(work: Path) -> tuple[str, str, str]:
@@ -236,7 +277,11 @@ def unknown_version(work: Path) -> tuple[str, str, str]:
     connection.commit()
     connection.close()
     theirs, ours = adk(source, work), exhume(source, work)
-    return "a database that declares version 2", f"{ended(theirs)}: {last(theirs.said)}", f"{ended(ours)}: {first_line(ours.said)}"
+    return (
+        "a database that declares version 2",
+        f"{ended(theirs)}: {last(theirs.said)}",
+        f"{ended(ours)}: {first_line(ours.said)}",
+    )
 
 
 def last(text: str) -> str:
@@ -251,7 +296,17 @@ def first_line(text: str) -> str:
 POINTS: dict[str, Callable[[Path], tuple[str, str, str]]] = {
     point.__name__.replace("_", "-"): point
     for point in (
-        lost_actions, pending_approval, unnamed_classes, shifted_times, two_meanings, api_key, odd_time, bomb, missing_source, twice, unknown_version,
+        lost_actions,
+        pending_approval,
+        unnamed_classes,
+        shifted_times,
+        two_meanings,
+        api_key,
+        odd_time,
+        bomb,
+        missing_source,
+        twice,
+        unknown_version,
     )
 }
 

@@ -33,7 +33,10 @@ def measure(*command: object) -> Cost:
     started = time.monotonic()
     with tempfile.TemporaryFile() as said:
         child = subprocess.Popen(
-            [str(word) for word in command], stdout=said, stderr=said, env={**os.environ, "TZ": "UTC", "OTEL_SDK_DISABLED": "true"}
+            [str(word) for word in command],
+            stdout=said,
+            stderr=said,
+            env={**os.environ, "TZ": "UTC", "OTEL_SDK_DISABLED": "true"},
         )
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
@@ -45,7 +48,9 @@ def measure(*command: object) -> Cost:
 
 def generated(size: int, folder: Path) -> Path:
     path = folder / f"v0-{size}.db"
-    subprocess.run([sys.executable, HERE / "make_v0.py", str(size), str(path)], check=True, env={**os.environ, "TZ": "UTC"})
+    subprocess.run(
+        [sys.executable, HERE / "make_v0.py", str(size), str(path)], check=True, env={**os.environ, "TZ": "UTC"}
+    )
     return path
 
 

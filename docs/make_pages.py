@@ -27,7 +27,11 @@ def page(rule: RulePage) -> str:
 
 def index(rules: tuple[RulePage, ...]) -> str:
     """The index in Markdown."""
-    lines = ["# Rules of the audit", "", "Made from the docstrings of the rules; `exhume explain RULE` prints the same pages."]
+    lines = [
+        "# Rules of the audit",
+        "",
+        "Made from the docstrings of the rules; `exhume explain RULE` prints the same pages.",
+    ]
     for digit, family in FAMILIES.items():
         lines += ["", f"## {digit}xx {family}", "", "| rule | name | severity | |", "|---|---|---|---|"]
         lines += [

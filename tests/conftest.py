@@ -22,7 +22,9 @@ def unpack(packed: Path, target: Path) -> Path:
 
 def load_truth(name: str) -> dict[str, dict[str, Any]]:
     """What the application handed to ADK: "app/user/session" -> event id -> {"event", "timestamp", ...}."""
-    found: dict[str, dict[str, Any]] = json.loads(gzip.decompress((FIXTURES / "adk" / f"{name}.truth.json.gz").read_bytes()))
+    found: dict[str, dict[str, Any]] = json.loads(
+        gzip.decompress((FIXTURES / "adk" / f"{name}.truth.json.gz").read_bytes())
+    )
     return found
 
 

@@ -27,12 +27,17 @@ def imports_of(path: Path) -> Iterator[str]:
 def test_nothing_can_run_a_pickle_and_nothing_needs_adk(path: Path) -> None:
     roots = {name.partition(".")[0] for name in imports_of(path)}
     assert not roots & FORBIDDEN
-    called = {node.func.id for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-              if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    called = {
+        node.func.id
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
     assert not called & {"eval", "exec", "compile", "__import__"}
 
 
-@pytest.mark.parametrize("path", [p for p in MODULES if "cli" not in p.relative_to(SRC).parts], ids=lambda p: str(p.relative_to(SRC)))
+@pytest.mark.parametrize(
+    "path", [p for p in MODULES if "cli" not in p.relative_to(SRC).parts], ids=lambda p: str(p.relative_to(SRC))
+)
 def test_only_the_command_line_prints_or_exits(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call):
@@ -50,7 +55,11 @@ def test_every_module_says_what_it_is_for(path: Path) -> None:
 
 def test_a_stage_imports_only_stages_to_its_left() -> None:
     done = subprocess.run(
-        [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"], cwd=SRC.parent.parent, capture_output=True, text=True, check=False
+        [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"],
+        cwd=SRC.parent.parent,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

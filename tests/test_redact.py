@@ -46,7 +46,10 @@ def test_limit_ends_in_an_ellipsis() -> None:
     ("url", "shown"),
     [
         ("postgresql://ann:s3cret@db/x", "postgresql://ann:***@db/x"),
-        ("postgresql+asyncpg://ann:p@ss@db:5432/x?sslmode=require", "postgresql+asyncpg://ann:***@db:5432/x?sslmode=***"),
+        (
+            "postgresql+asyncpg://ann:p@ss@db:5432/x?sslmode=require",
+            "postgresql+asyncpg://ann:***@db:5432/x?sslmode=***",
+        ),
         ("cannot open mysql://root:pw@h/d: refused", "cannot open mysql://root:***@h/d: refused"),
         ("sqlite:///file.db", "sqlite:///file.db"),
         ("postgresql://ann@db/x", "postgresql://ann@db/x"),

@@ -1,7 +1,7 @@
 """The public API: the verbs of the command line as functions.
 
-Each opens its source read only, closes it again, returns data and raises `exhume.errors.ExhumeError`; nothing here prints
-or exits. It is a module of its own because `exhume.migrate` and `exhume.audit` are the stages themselves.
+Each opens its source read only, closes it again, returns data and raises `exhume.errors.ExhumeError`; nothing here
+prints or exits. It is a module of its own because `exhume.migrate` and `exhume.audit` are the stages themselves.
 """
 
 from __future__ import annotations

@@ -19,7 +19,12 @@ REFUND_DESK = Path(__file__).resolve().parents[2] / "fixtures" / "refund-desk-1.
 
 def exhume(*arguments: object, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [EXHUME, *map(str, arguments)], cwd=cwd, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+        [EXHUME, *map(str, arguments)],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -69,7 +74,21 @@ def test_help_and_version(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["detect", "scan", "migrate", "verify", "audit", "show", "approvals", "export", "layouts", "rules", "explain", "schema"]
+    "command",
+    [
+        "detect",
+        "scan",
+        "migrate",
+        "verify",
+        "audit",
+        "show",
+        "approvals",
+        "export",
+        "layouts",
+        "rules",
+        "explain",
+        "schema",
+    ],
 )
 def test_every_command_has_help(command: str, tmp_path: Path) -> None:
     done = exhume(command, "--help", cwd=tmp_path)
@@ -103,7 +122,11 @@ def test_a_signal_leaves_nothing_behind(sent: signal.Signals, tmp_path: Path, ad
     work = tmp_path / "work"
     work.mkdir()
     child = subprocess.Popen(
-        [EXHUME, "migrate", str(source), "out.db", "--quarantine", "box.db"], cwd=work, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [EXHUME, "migrate", str(source), "out.db", "--quarantine", "box.db"],
+        cwd=work,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     time.sleep(0.35)
     child.send_signal(sent)

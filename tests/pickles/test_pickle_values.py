@@ -130,7 +130,7 @@ STANDARD = [
     decimal.Decimal("-Infinity"),
     decimal.Decimal("1E+1000"),
     uuid.UUID(int=0x1234),
-    uuid.uuid1(),
+    uuid.UUID("0205839e-ed14-11f1-b729-02fc00000001"),
     1 - 2j,
     b"",
     b"\x00\xff",

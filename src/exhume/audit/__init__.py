@@ -1,0 +1,1 @@
+"""Reads event logs as an investigator would: pairing, rules, findings, the timeline and the ledger of approvals."""

@@ -61,7 +61,7 @@ def build() -> Any:
     for parameter in root.params:
         if parameter.name != "config":
             # EXHUME_VERSION in an environment must not turn every command into `--version`
-            parameter.allow_from_autoenv = False
+            setattr(parameter, "allow_from_autoenv", False)  # noqa: B010 - typer does not declare it
     return root
 
 

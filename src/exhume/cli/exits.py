@@ -56,7 +56,8 @@ def after_verify(*, equal: bool) -> ExitCode:
 def after_audit(report: AuditReport, *, fail_on: Severity) -> ExitCode:
     """1 exactly when a finding at or above the threshold is neither suppressed nor rewound."""
     counting = any(
-        finding.severity >= fail_on and not finding.rewound and finding.suppressed is None for finding in report.findings
+        finding.severity >= fail_on and not finding.rewound and finding.suppressed is None
+        for finding in report.findings
     )
     return ExitCode.FINDINGS if counting else ExitCode.DONE
 
@@ -64,5 +65,3 @@ def after_audit(report: AuditReport, *, fail_on: Severity) -> ExitCode:
 def after_reconcile(*, differences: int) -> ExitCode:
     """1 when the log and the external ledger disagree, else 0."""
     return ExitCode.FINDINGS if differences else ExitCode.DONE
-
-

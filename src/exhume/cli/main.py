@@ -65,7 +65,9 @@ def _internal(error: Exception) -> int:
     import traceback
 
     details = mask_url("".join(traceback.format_exception(error)))
-    with tempfile.NamedTemporaryFile("w", prefix="exhume-error-", suffix=".txt", delete=False, encoding="utf-8") as file:
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="exhume-error-", suffix=".txt", delete=False, encoding="utf-8"
+    ) as file:
         file.write(details.encode("utf-8", "backslashreplace").decode("utf-8"))
     print(f"exhume: internal error ({type(error).__name__}); the details are in {file.name}", file=sys.stderr)
     print("  This is a bug of exhume: please report it with that file.", file=sys.stderr)

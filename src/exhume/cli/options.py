@@ -11,7 +11,9 @@ from exhume.report.formats import Format
 
 Source = Annotated[
     str,
-    typer.Argument(metavar="SOURCE", help="A database file, a URL as ADK accepts it, or an exported event log.", show_envvar=False),
+    typer.Argument(
+        metavar="SOURCE", help="A database file, a URL as ADK accepts it, or an exported event log.", show_envvar=False
+    ),
 ]
 Output = Annotated[
     Path | None,

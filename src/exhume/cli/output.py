@@ -66,6 +66,8 @@ def _bar(label: str) -> Iterator[Callable[[int, int, str], None]]:
         def update(done: int, total: int, table: str) -> None:
             speed = bar.tasks[0].speed
             rate = f"{speed:,.0f} rows/s" if speed else ""
-            bar.update(task, completed=done, total=total, description=f"{label} {printable(table, limit=30)}", rate=rate)
+            bar.update(
+                task, completed=done, total=total, description=f"{label} {printable(table, limit=30)}", rate=rate
+            )
 
         yield update

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from exhume.cli.options import AllowGlobal, App, Output, ReportFormat, Session, Source, SourceTimezone, TablePrefix, User
+from exhume.cli.options import (
+    AllowGlobal,
+    App,
+    Output,
+    ReportFormat,
+    Session,
+    Source,
+    SourceTimezone,
+    TablePrefix,
+    User,
+)
 from exhume.report.formats import Format
 
 if TYPE_CHECKING:
@@ -26,12 +36,16 @@ def command(
     source: Source,
     ledger: Annotated[
         Path | None,
-        typer.Option("--ledger", metavar="FILE", help="Hold the log against this list (CSV or JSON Lines); 1 if they differ."),
+        typer.Option(
+            "--ledger", metavar="FILE", help="Hold the log against this list (CSV or JSON Lines); 1 if they differ."
+        ),
     ] = None,
     kind: Annotated[Kind, typer.Option("--ledger-kind", help="What each row of that list is.")] = Kind.APPROVALS,
     column: Annotated[
         list[str] | None,
-        typer.Option("--column", metavar="FIELD=NAME", help="Where a field of the list stands, e.g. call_id=ref. Repeatable."),
+        typer.Option(
+            "--column", metavar="FIELD=NAME", help="Where a field of the list stands, e.g. call_id=ref. Repeatable."
+        ),
     ] = None,
     reveal: Annotated[bool, typer.Option("--reveal", help="Show credentials in arguments and payloads, too.")] = False,
     fmt: ReportFormat = Format.TABLE,

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from exhume.cli.options import AllowGlobal, App, Output, ReportFormat, Session, Source, SourceTimezone, TablePrefix, User
+from exhume.cli.options import (
+    AllowGlobal,
+    App,
+    Output,
+    ReportFormat,
+    Session,
+    Source,
+    SourceTimezone,
+    TablePrefix,
+    User,
+)
 from exhume.report.formats import Format
 
 if TYPE_CHECKING:
@@ -29,7 +39,9 @@ def command(
     source: Source,
     fmt: ReportFormat = Format.TABLE,
     output: Output = None,
-    fail_on: Annotated[FailOn, typer.Option("--fail-on", help="Least severity that makes the exit code 1.")] = FailOn.ERROR,
+    fail_on: Annotated[
+        FailOn, typer.Option("--fail-on", help="Least severity that makes the exit code 1.")
+    ] = FailOn.ERROR,
     select: Annotated[
         list[str] | None, typer.Option("--select", metavar="RULE", help="Only rules whose id starts so. Repeatable.")
     ] = None,

@@ -17,7 +17,9 @@ def rules(
 
     pages = rule_pages()
     if as_json:
-        listed = [{"rule": page.id, "name": page.name, "severity": page.level, "summary": page.summary} for page in pages]
+        listed = [
+            {"rule": page.id, "name": page.name, "severity": page.level, "summary": page.summary} for page in pages
+        ]
         print(json.dumps(listed, indent=2))
         return
     width = max(len(page.name) for page in pages)
@@ -26,7 +28,12 @@ def rules(
 
 
 def explain(
-    rule: Annotated[str, typer.Argument(metavar="RULE", help="Id or name of a rule, such as EXH101 or duplicate-approval.", show_envvar=False)],
+    rule: Annotated[
+        str,
+        typer.Argument(
+            metavar="RULE", help="Id or name of a rule, such as EXH101 or duplicate-approval.", show_envvar=False
+        ),
+    ],
 ) -> None:
     """Print the documentation of a rule."""
     from exhume.errors import UsageError

@@ -16,7 +16,8 @@ def command(
     fmt: ReportFormat = Format.TABLE,
     output: Output = None,
     require: Annotated[
-        str | None, typer.Option("--require", metavar="VERSION", help="Exit 1 unless the tables are of this schema version.")
+        str | None,
+        typer.Option("--require", metavar="VERSION", help="Exit 1 unless the tables are of this schema version."),
     ] = None,
     drift: Annotated[bool, typer.Option("--drift", help="Compare with the declared layout (by Alembic).")] = False,
     sql: Annotated[

@@ -16,7 +16,11 @@ def command(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = 
     graph = layouts_graph()
     if as_json:
         listed = [
-            {"layout": node.name, "summary": node.summary, "steps": [{"to": to, "changes": text} for to, text in node.steps]}
+            {
+                "layout": node.name,
+                "summary": node.summary,
+                "steps": [{"to": to, "changes": text} for to, text in node.steps],
+            }
             for node in graph
         ]
         print(json.dumps(listed, indent=2))

@@ -13,8 +13,12 @@ from exhume.report.formats import Format
 
 def command(
     source: Source,
-    destination: Annotated[str, typer.Argument(metavar="DESTINATION", help="The file to make; it must not exist.", show_envvar=False)],
-    to: Annotated[str, typer.Option("--to", metavar="LAYOUT", help="Layout of the destination (see `exhume layouts`).")] = "v1",
+    destination: Annotated[
+        str, typer.Argument(metavar="DESTINATION", help="The file to make; it must not exist.", show_envvar=False)
+    ],
+    to: Annotated[
+        str, typer.Option("--to", metavar="LAYOUT", help="Layout of the destination (see `exhume layouts`).")
+    ] = "v1",
     source_timezone: SourceTimezone = "auto",
     allow_global: AllowGlobal = None,
     quarantine: Annotated[
@@ -26,7 +30,9 @@ def command(
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; write nothing.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was ended before it was complete.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a run that was ended before it was complete.")
+    ] = False,
     workdir: Annotated[
         Path | None, typer.Option("--workdir", metavar="DIR", help="Folder for temporary files between hops.")
     ] = None,

@@ -17,10 +17,15 @@ def command(
     output: Output = None,
     allow_global: AllowGlobal = None,
     extract: Annotated[
-        Path | None, typer.Option("--extract", metavar="DIR", help="Write the raw refused values to this folder, named by sha256.")
+        Path | None,
+        typer.Option("--extract", metavar="DIR", help="Write the raw refused values to this folder, named by sha256."),
     ] = None,
     second_opinion: Annotated[
-        bool, typer.Option("--second-opinion/--no-second-opinion", help="Ask fickling about refused values, in a bounded child process.")
+        bool,
+        typer.Option(
+            "--second-opinion/--no-second-opinion",
+            help="Ask fickling about refused values, in a bounded child process.",
+        ),
     ] = True,
     table_prefix: TablePrefix = "",
     quiet: Quiet = False,

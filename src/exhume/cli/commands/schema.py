@@ -9,7 +9,9 @@ import typer
 
 
 def command(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Name of a document, such as migrate; none lists them.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Name of a document, such as migrate; none lists them.")
+    ] = None,
 ) -> None:
     """Print the JSON Schema of a document, or list the documents."""
     from exhume.errors import UsageError

@@ -12,7 +12,9 @@ from exhume.report.formats import Format
 
 def command(
     source: Source,
-    destination: Annotated[str, typer.Argument(metavar="DESTINATION", help="The database to compare with.", show_envvar=False)],
+    destination: Annotated[
+        str, typer.Argument(metavar="DESTINATION", help="The database to compare with.", show_envvar=False)
+    ],
     source_timezone: SourceTimezone = "auto",
     allow_global: AllowGlobal = None,
     table_prefix: TablePrefix = "",
