@@ -123,6 +123,7 @@ def audit(reader: Reader, detection: Detection, options: AuditOptions | None = N
             for record in records:
                 if record.problems and record.refused:
                     summary.unreadable += 1
+            log.release()
     for rule in rules:
         gathered.add(rule.finish(), None)
 
@@ -146,8 +147,8 @@ def audit(reader: Reader, detection: Detection, options: AuditOptions | None = N
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Each session's events are dropped as a whole. Looking for cycles after every 700 objects, as Python does by
-    default, would cost a tenth of the run; after every 50,000 it costs nothing, and garbage stays small."""
+    """A session's log is taken apart when its rules have run, so there is hardly any garbage. Looking for it after every
+    700 objects, as Python does by default, would cost a tenth of the run."""
     before = gc.get_threshold()
     gc.set_threshold(max(before[0], 50_000), *before[1:])
     try:

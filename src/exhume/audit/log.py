@@ -253,3 +253,18 @@ class SessionLog:
     def is_rewound(self, index: int) -> bool:
         """Was the entry at `index` taken back?"""
         return bool(self.rewound) and self.rewound[index]
+
+    def release(self) -> None:
+        """Takes the parts apart that refer to each other, so that they are freed at once and need no garbage collection.
+        The log is of no use afterwards."""
+        for response in self.responses:
+            response.call = response.late_call = None
+            response.entry.responses = ()
+        for call in self.calls:
+            call.responses.clear()
+            call.early.clear()
+            call.entry.calls = ()
+        if self.approvals is not None:
+            for request in self.approvals.requests:
+                request.decisions.clear()
+                request.gated = None
