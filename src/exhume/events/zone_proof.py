@@ -99,10 +99,9 @@ class PositionRuns:
         """Notes that the event at a position has the offset zero, or another one."""
         bucket = self._buckets.get(position // self._width)
         if bucket is None:
-            bucket = self._buckets[position // self._width] = [[], []]
-            if len(self._buckets) > _BUCKETS:
+            if len(self._buckets) >= _BUCKETS:
                 self._widen()
-                bucket = self._buckets[position // self._width]
+            bucket = self._buckets.setdefault(position // self._width, [[], []])
         self._merge(bucket[not zero], (position, position, 1))
 
     @staticmethod
