@@ -77,6 +77,15 @@ _TABLES = {
 }
 
 
+_NESTING = ("sessions", "events", "sessionEvents", "session_events")
+_OF_SESSIONS = frozenset({"lastUpdateTime", "last_update_time", "sessionState", "session_state"})
+_NOT_BARE = _OF_SESSIONS.union(_NESTING)
+#: Lines of `exhume export` that are no events.
+_OWN_LINES = ("session", "app_state", "user_state")
+#: Below this an object is parsed to see what it is; above, only its members are looked up.
+_SMALL = 1 << 16
+
+
 class ExportStore:
     """One exported file. Opening reads all of it; closing removes the temporary database."""
 
@@ -211,16 +220,18 @@ class ExportStore:
         if text[span.start : span.start + 1] != "{":
             self._event(text[span.start : span.end], outer)  # the reader says that it is no event
             return
+        if span.end - span.start < _SMALL:
+            value = load(text[span.start : span.end])
+            if isinstance(value, dict) and _NOT_BARE.isdisjoint(value) and value.get("type") not in _OWN_LINES:
+                self._event(text[span.start : span.end], outer, value)
+                return
         try:
             members = dict(object_members(text, span))
         except NotItemsError:
             self._event(text[span.start : span.end], outer)
             return
-        nested = next(
-            (members[name] for name in ("sessions", "events", "sessionEvents", "session_events") if name in members),
-            None,
-        )
-        if nested is None and members.keys() & {"lastUpdateTime", "last_update_time", "sessionState", "session_state"}:
+        nested = next((members[name] for name in _NESTING if name in members), None)
+        if nested is None and members.keys() & _OF_SESSIONS:
             nested = Span(span.start, span.start)  # a session without events
         kind = scalar(text, members, "type")
         if kind in ("app_state", "user_state"):
@@ -264,9 +275,9 @@ class ExportStore:
         cell = "{}" if state is None else text[state.start : state.end]
         self._insert(f"{kind}s", (*key, cell, seconds_of(scalar(text, members, "update_time"))))
 
-    def _event(self, text: str, outer: Key) -> None:
+    def _event(self, text: str, outer: Key, value: Any = None) -> None:
         self._counter += 1
-        value = load(text)
+        value = load(text) if value is None else value
         if not isinstance(value, dict):
             # kept, so that the reader says what is wrong with it
             self._insert("events", (*outer, f"item-{self._counter}", None, None, text))

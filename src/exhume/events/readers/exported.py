@@ -103,7 +103,8 @@ def _read(key: EventKey, time: float | None, cell: Cell) -> _Read:
     if value.get("type") == "event" and value.get("event", value) is None:
         unread = unreadable("event", "The event could not be read when it was exported", cell)
         return _Read(None, time, losses, told or (unread,))
-    event = canonical(_unwrapped(value))
+    own = value.get("type") == "event"  # a line of `exhume export` holds the event in v1 form already
+    event = _unwrapped(value) if own else canonical(_unwrapped(value))
     event.setdefault("id", key.event_id)
     problems = told
     if time is not None:
