@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import FIXTURES, unpack
 
 from exhume.events.interface import ReadOptions
 from exhume.migrate.interface import MigrateOptions
 from exhume.migrate.run import migrate
+from tests.conftest import FIXTURES, unpack
 
 ALL = ReadOptions(allow_globals=("shop_models.*", "collections.*", "builtins.*", "make_corpus.*"))
 SOURCES = [

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import FIXTURES, unpack
 
 from exhume.migrate.compare import differences
 from exhume.migrate.interface import MigrateOptions
 from exhume.migrate.run import migrate
 from exhume.migrate.verify import verify
+from tests.conftest import FIXTURES, unpack
 
 Key = tuple[str, str, str, str]
 
