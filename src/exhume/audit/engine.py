@@ -59,19 +59,18 @@ class _Gathered:
     findings: list[Finding] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
 
-    def add(self, found: Iterable[Finding], log: SessionLog | None) -> None:
-        told = 0
-        for finding in found:
-            if not self._in_time(finding):
-                continue
-            told += 1
-            room = MOST_IN_ALL * (10 if finding.severity is Severity.ERROR else 1)
-            if told > MOST_PER_SESSION or len(self.findings) >= room:
-                self.dropped[finding.rule] += 1
-                continue
-            if log is not None and log.rewound and _all_rewound(finding, log):
-                finding = replace(finding, rewound=True)  # noqa: PLW2901
-            self.findings.append(finding)
+    def add(self, finding: Finding, told: int, log: SessionLog | None = None) -> int:
+        """Takes a finding, of whose rule and session `told` were taken before; gives how many were now."""
+        if not self._in_time(finding):
+            return told
+        room = MOST_IN_ALL * (10 if finding.severity is Severity.ERROR else 1)
+        if told >= MOST_PER_SESSION or len(self.findings) >= room:
+            self.dropped[finding.rule] += 1
+            return told
+        if log is not None and log.rewound and _all_rewound(finding, log):
+            finding = replace(finding, rewound=True)
+        self.findings.append(finding)
+        return told + 1
 
     def _in_time(self, finding: Finding) -> bool:
         since, until = self.options.since, self.options.until
@@ -108,7 +107,9 @@ def audit(reader: Reader, detection: Detection, options: AuditOptions | None = N
     for row in (*_limited(reader.app_states(), options), *_limited(reader.user_states(), options)):
         summary.unreadable += bool(row.problems)
         for rule in rules:
-            gathered.add(rule.state_row(row), None)
+            told = 0
+            for finding in rule.state_row(row):
+                told = gathered.add(finding, told)
 
     storage_ordered = detection.info.dialect not in ("mysql", "mariadb")
     with _rare_collections():
@@ -119,13 +120,16 @@ def audit(reader: Reader, detection: Detection, options: AuditOptions | None = N
             summary.events += len(records)
             log = build_log(key, session, records, storage_ordered=storage_ordered)
             for rule in rules:
-                gathered.add(rule.session(log), log)
+                told = 0
+                for finding in rule.session(log):
+                    told = gathered.add(finding, told, log)
             for record in records:
                 if record.problems and record.refused:
                     summary.unreadable += 1
             log.release()
     for rule in rules:
-        gathered.add(rule.finish(), None)
+        for finding in rule.finish():
+            gathered.add(finding, 0)
 
     notes = context.notes
     notes.extend(
@@ -147,8 +151,8 @@ def audit(reader: Reader, detection: Detection, options: AuditOptions | None = N
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """A session's log is taken apart when its rules have run, so there is hardly any garbage. Looking for it after every
-    700 objects, as Python does by default, would cost a tenth of the run."""
+    """A session's log is taken apart when its rules have run, so there is hardly any garbage. Looking for it after
+    every 700 objects, as Python does by default, would cost a tenth of the run."""
     before = gc.get_threshold()
     gc.set_threshold(max(before[0], 50_000), *before[1:])
     try:
@@ -292,30 +296,26 @@ def _all_rewound(finding: Finding, log: SessionLog) -> bool:
 
 
 def finished(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings with their fingerprints, sorted: sessions with the worst first, worst first within a session."""
-    arranged = sorted(findings, key=_stable)
-    seen: Counter[str] = Counter()
-    marked = []
+    """Findings with their fingerprints, sorted: sessions with the worst first, worst first within a session.
+
+    A fingerprint that repeats gets the number of its repetition, in the order of times, so that each is unique.
+    """
+    arranged = list(findings)
+    worst: dict[tuple[str, str, str], tuple[bool, int]] = {}
     for finding in arranged:
+        place = _place(finding)
+        rank = (finding.rewound, -finding.severity)
+        if place not in worst or rank < worst[place]:
+            worst[place] = rank
+    arranged.sort(key=lambda finding: (worst[_place(finding)], *_order_in_report(finding)))
+    seen: Counter[str] = Counter()
+    for index, finding in enumerate(arranged):
         mark = fingerprint(finding)
         seen[mark] += 1
         if seen[mark] > 1:
             mark = hashlib.sha256(f"{mark}:{seen[mark]}".encode()).hexdigest()[:32]
-        marked.append(replace(finding, fingerprint=mark))
-    worst: dict[tuple[str, str, str], tuple[int, ...]] = {}
-    for finding in marked:
-        place = _place(finding)
-        worst[place] = max(worst.get(place, ()), (not finding.rewound, int(finding.severity)))
-    marked.sort(
-        key=lambda finding: (
-            tuple(-rank for rank in worst[_place(finding)]),
-            _place(finding),
-            finding.rewound,
-            -finding.severity,
-            finding.rule,
-        )
-    )
-    return marked
+        arranged[index] = replace(finding, fingerprint=mark)
+    return arranged
 
 
 def fingerprint(finding: Finding) -> str:
@@ -332,6 +332,7 @@ def _place(finding: Finding) -> tuple[str, str, str]:
     return finding.app_name or "", finding.user_id or "", finding.session_id or ""
 
 
-def _stable(finding: Finding) -> tuple[Any, ...]:
+def _order_in_report(finding: Finding) -> tuple[Any, ...]:
     first = finding.evidence[0].time if finding.evidence else None
-    return (*_place(finding), finding.rule, finding.subject, first or 0.0, finding.event_ids, finding.message)
+    told = (finding.rule, finding.subject, first or 0.0, finding.event_ids, finding.message)
+    return (*_place(finding), finding.rewound, -finding.severity, *told)

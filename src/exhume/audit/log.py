@@ -6,8 +6,9 @@ shorter list will do: `calls`, `responses`, `acting` and `approvals` are made in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from exhume.audit.findings import Confidence
@@ -19,6 +20,8 @@ CREDENTIAL = "adk_request_credential"
 REQUEST_PREFIX = "adk_request_"
 #: Ids that ADK makes itself start so; ids that models make may repeat within one session.
 OWN_ID_PREFIX = "adk-"
+#: What an event without actions has.
+NO_ACTIONS: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(slots=True, eq=False)
@@ -70,7 +73,8 @@ class Response:
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """One event. `index` is its place in causal order; `data` is `record.data`, or `{}` when nothing could be read."""
+    """One event. `index` is its place in causal order; `data` is `record.data`, or `{}` when nothing could be read;
+    `actions` are those of `data`, empty when there are none."""
 
     record: EventRecord
     data: dict[str, Any]
@@ -78,6 +82,7 @@ class Entry:
     time: float | None
     author: str
     invocation_id: str
+    actions: Mapping[str, Any]
     partial: bool = False
     calls: Sequence[Call] = ()
     responses: Sequence[Response] = ()
@@ -85,11 +90,6 @@ class Entry:
     @property
     def event_id(self) -> str:
         return self.record.key.event_id
-
-    @property
-    def actions(self) -> dict[str, Any]:
-        found = self.data.get("actions")
-        return found if isinstance(found, dict) else {}
 
     @property
     def branch(self) -> str:
@@ -255,7 +255,7 @@ class SessionLog:
         return bool(self.rewound) and self.rewound[index]
 
     def release(self) -> None:
-        """Takes the parts apart that refer to each other, so that they are freed at once and need no garbage collection.
+        """Takes the parts apart that refer to each other, so that they are freed at once, without garbage collection.
         The log is of no use afterwards."""
         for response in self.responses:
             response.call = response.late_call = None

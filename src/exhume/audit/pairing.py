@@ -13,7 +13,7 @@ from typing import Any
 
 from exhume.audit.confirmations import read_approvals
 from exhume.audit.findings import Confidence
-from exhume.audit.log import CONFIRMATION, Call, Entry, Response, SessionLog
+from exhume.audit.log import CONFIRMATION, NO_ACTIONS, Call, Entry, Response, SessionLog
 from exhume.events.model import EventRecord, SessionKey, StateRecord
 
 
@@ -114,12 +114,15 @@ def _take_out(log: SessionLog, records: Sequence[EventRecord]) -> _Traces:
     for index, record in enumerate(records):
         data = record.data
         if data is None:
-            entry = Entry(record, {}, index, record.time, "", record.invocation_id or "")
+            entry = Entry(record, {}, index, record.time, "", record.invocation_id or "", NO_ACTIONS)
             entries.append(entry)
             log.unread.append(entry)
             continue
         author = data.get("author")
         invocation = record.invocation_id or data.get("invocation_id")
+        actions = data.get("actions")
+        if type(actions) is not dict:
+            actions = NO_ACTIONS
         entry = Entry(
             record,
             data,
@@ -127,12 +130,12 @@ def _take_out(log: SessionLog, records: Sequence[EventRecord]) -> _Traces:
             record.time,
             author if type(author) is str else "",
             invocation if type(invocation) is str else "",
+            actions,
         )
         entries.append(entry)
         if record.problems and _lost_content(record, data):
             log.unread.append(entry)
-        actions = data.get("actions")
-        if actions and type(actions) is dict and any(actions.values()):
+        if actions and any(actions.values()):
             log.acting.append(entry)
             if actions.get("requested_tool_confirmations"):
                 traces.confirmations = True
