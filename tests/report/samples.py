@@ -234,6 +234,13 @@ def migration(status: str = "refused") -> MigrationReport:
     )
 
 
+def dry_run() -> MigrationReport:
+    report = migration("refused")
+    report.dry_run = True
+    report.plan = ["path: v0 -> v1", "rows: events: 10 read"]
+    return report
+
+
 def verification(*, equal: bool = False) -> VerifyReport:
     differences = [] if equal else [Difference("events", key("e-3"), "actions.state_delta.cart", '["pen"]', None)]
     return VerifyReport(

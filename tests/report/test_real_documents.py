@@ -10,7 +10,6 @@ from typing import Any
 
 import jsonschema
 import pytest
-from tests.report.samples import SPAN
 
 from exhume import api
 from exhume.audit.ledger import ledger
@@ -31,6 +30,7 @@ from exhume.report.results import (
 from exhume.report.schema import load_schema, schema_names
 from exhume.schema.detect import detect
 from exhume.stores import open_store
+from tests.report.samples import SPAN
 
 Database = Callable[[str], Path]
 

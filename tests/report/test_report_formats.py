@@ -17,7 +17,6 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.report import samples
 
 from exhume._version import __version__
 from exhume.audit.findings import AuditReport, AuditSummary, Evidence, Finding, Severity
@@ -26,6 +25,7 @@ from exhume.events.model import EventKey
 from exhume.report.formats import Format, Look, Report, render
 from exhume.report.results import of_audit, of_detection, of_ledger, of_migration, of_scan, of_timeline, of_verify
 from exhume.report.schema import load_schema
+from tests.report import samples
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden"
 SARIF = json.loads((Path(__file__).parent / "sarif-trimmed.json").read_text())
@@ -36,6 +36,7 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "audit-hostile": lambda: of_audit(samples.hostile_audit()),
     "detect": lambda: of_detection(samples.detection(), span=samples.SPAN, time_zone=samples.ZONE),
     "migrate-refused": lambda: of_migration(samples.migration("refused")),
+    "migrate-dry": lambda: of_migration(samples.dry_run()),
     "migrate-complete": lambda: of_migration(samples.migration("complete")),
     "migrate-incomplete": lambda: of_migration(samples.migration("incomplete")),
     "scan": lambda: of_scan(samples.scan(), span=samples.SPAN),

@@ -114,7 +114,8 @@ def migration_view(report: MigrationReport) -> View:
     zone = report.time_zone
     facts = [("destination", mask_url(report.destination)), ("path", " -> ".join(report.path) or "none")]
     facts.append(("time zone", zone_text(zone)))
-    facts.append(("verified", "yes, every row read back" if report.verified else "no"))
+    if not report.dry_run:
+        facts.append(("verified", "yes, every row read back" if report.verified else "no"))
     if report.source_sha256_before:
         same = report.source_sha256_before == report.source_sha256_after
         facts.append(
@@ -130,15 +131,13 @@ def migration_view(report: MigrationReport) -> View:
         (name, f"{one.read:,}", f"{one.written:,}", f"{one.created:,}", f"{one.quarantined:,}")
         for name, one in report.tables.items()
     )
-    blocks = [
-        Block("Rows", ("table", "read", "written", "created", "quarantined"), rows, right=frozenset({1, 2, 3, 4}))
-    ]
+    blocks = list_blocks(("Plan", report.plan))
+    blocks.append(Block("Rows", ("table", "read", "written", "created", "quarantined"), rows, frozenset({1, 2, 3, 4})))
     if report.losses:
         losses = tuple((one.kind, f"{one.count:,}", one.example) for one in report.losses)
         blocks.append(
             Block("Conversions that JSON forces", ("kind", "count", "first place"), losses, right=frozenset({1}))
         )
-    blocks += list_blocks(("Plan", report.plan))
     shown = len(report.refused)
     notes = [*report.notes, *zone.notes]
     if report.refused_count > shown:
@@ -172,6 +171,8 @@ def _migration_verdict(report: MigrationReport) -> str:
             return "Nothing to do: this is the current schema already."
         case "incomplete":
             return f"Incomplete: {number(report.refused_count, 'row')} in quarantine, the rest written and verified."
+    if report.dry_run:
+        return f"{number(report.refused_count, 'row')} cannot be carried over as they are. Nothing was written."
     return f"Refused: {number(report.refused_count, 'row')} cannot be carried over as they are. Nothing was written."
 
 
