@@ -291,7 +291,11 @@ def _rank(cell: Any) -> tuple[int, Any]:
 
 def _all_rewound(finding: Finding, log: SessionLog) -> bool:
     """Does all of the finding's evidence lie in a range that a rewind took back?"""
-    rewound = {entry.event_id for entry in log.entries if log.rewound[entry.index]}
+    rewound: set[str] | None = log.shared.get("rewound events")
+    if rewound is None:
+        rewound = {entry.event_id for entry in log.entries if log.rewound[entry.index]}
+        rewound -= {entry.event_id for entry in log.entries if not log.rewound[entry.index]}
+        log.shared["rewound events"] = rewound
     return bool(finding.evidence) and all(evidence.key.event_id in rewound for evidence in finding.evidence)
 
 
