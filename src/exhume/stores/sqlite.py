@@ -17,7 +17,7 @@ from exhume.stores.sqlite_file import PrivateFolder, SourceFile
 #: Seconds to wait for another process that is writing.
 _BUSY_SECONDS = 2.0
 #: Memory in KiB for pages, and for the sorter before it spills into unlinked temporary files of the system's folder.
-_CACHE_KIB = 16_000
+_CACHE_KIB = 4_000
 #: Virtual machine steps between two looks at the budget, and the budget itself: a scan takes at most some sixteen
 #: steps for each byte of the file, unless pages are linked so that few of them unfold to endlessly many rows.
 _STEPS_PER_LOOK = 200_000
