@@ -118,9 +118,8 @@ def migration_view(report: MigrationReport) -> View:
         facts.append(("verified", "yes, every row read back" if report.verified else "no"))
     if report.source_sha256_before:
         same = report.source_sha256_before == report.source_sha256_after
-        facts.append(
-            ("source", f"{'unchanged' if same else 'CHANGED WHILE IT WAS READ'}, {report.source_sha256_before}")
-        )
+        said = "unchanged" if same else "CHANGED WHILE IT WAS READ"
+        facts.append(("sha256", f"{report.source_sha256_before} ({said})"))
     if report.quarantine:
         facts.append(("quarantine", report.quarantine))
     if report.allowed_globals:
