@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.audit.building import Log, build
 
 from exhume.audit.engine import MOST_PER_SESSION, AuditOptions, audit, fingerprint, finished, sessions_with_events
 from exhume.audit.findings import AuditReport, Finding, Severity
 from exhume.errors import UsageError
 from exhume.events.model import Capability, EventKey, EventRecord, SessionKey, StateRecord
+from tests.audit.building import Log, build
 
 FAULTY = {
     "sessions": [

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import FIXTURES
 
 from exhume.audit.engine import audit
 from exhume.audit.findings import AuditReport, Finding, Severity
 from exhume.events.readers import open_reader
 from exhume.schema.detect import detect
 from exhume.stores import open_store
+from tests.conftest import FIXTURES
 
 #: A finding of these may stand at any session of the app and user that the label names.
 ACROSS_SESSIONS = {"EXH103"}

@@ -7,12 +7,12 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.audit.building import build
 
 from exhume.audit.findings import Confidence
 from exhume.audit.log import Call, Response, SessionLog
 from exhume.audit.pairing import build_log
 from exhume.events.model import EventKey, EventRecord, Problem, SessionKey
+from tests.audit.building import build
 
 KEY = SessionKey("desk", "u1", "s1")
 
