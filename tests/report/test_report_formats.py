@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -97,6 +98,7 @@ def test_json_lines_hold_what_the_document_holds(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name, fmt in PAIRS if fmt is Format.SARIF])
 def test_sarif_is_valid(name: str) -> None:
     log = json.loads(text_of(REPORTS[name](), Format.SARIF))
+    orjson.loads(text_of(REPORTS[name](), Format.SARIF))  # a strict parser takes it, too
     jsonschema.Draft7Validator(SARIF, format_checker=jsonschema.FormatChecker()).validate(log)
     (run,) = log["runs"]
     rules = run["tool"]["driver"]["rules"]

@@ -79,11 +79,12 @@ def _result(finding: Finding, rule_index: int, artifact: dict[str, str]) -> dict
         "message": _message(message),
         "locations": [_location(artifact, _place(finding))],
         "properties": {
-            "app_name": finding.app_name,
-            "user_id": finding.user_id,
-            "session_id": finding.session_id,
-            "event_ids": list(finding.event_ids),
-            "call_ids": list(finding.call_ids),
+            # ids as they can be shown: strict parsers refuse lone surrogates. `--format json` has them exactly
+            "app_name": _shown(finding.app_name),
+            "user_id": _shown(finding.user_id),
+            "session_id": _shown(finding.session_id),
+            "event_ids": [_shown(one) for one in finding.event_ids],
+            "call_ids": [_shown(one) for one in finding.call_ids],
             "confidence": str(finding.confidence),
             "severity": finding.severity.label,
             "rewound": finding.rewound,
@@ -126,7 +127,7 @@ def _step(one: Evidence, artifact: dict[str, str]) -> dict[str, Any]:
     logical = [_logical(where, "element")] if where else []
     step: dict[str, Any] = {
         "location": {**_location(artifact, logical), "message": _message(what)},
-        "kinds": [one.role],
+        "kinds": [printable(one.role)],
     }
     time = rfc3339(one.time)
     if time is not None:
@@ -146,6 +147,10 @@ def _artifact(source: str) -> dict[str, str]:
     """The source by its last name: paths of one machine mean nothing to whoever reads the log elsewhere."""
     name = source.rstrip("/").rsplit("/", 1)[-1] or source
     return {"uri": _quoted(name) or "source"}
+
+
+def _shown(ident: str | None) -> str | None:
+    return None if ident is None else printable(ident, limit=_LONGEST)
 
 
 def _quoted(text: str) -> str:
