@@ -23,6 +23,7 @@ from exhume._version import __version__
 from exhume.audit.findings import AuditReport, AuditSummary, Evidence, Finding, Severity
 from exhume.errors import UsageError
 from exhume.events.model import EventKey
+from exhume.report.audit_view import rule_pages
 from exhume.report.formats import Format, Look, Report, render
 from exhume.report.results import of_audit, of_detection, of_ledger, of_migration, of_scan, of_timeline, of_verify
 from exhume.report.schema import load_schema
@@ -93,6 +94,20 @@ def test_json_lines_hold_what_the_document_holds(name: str) -> None:
     assert first.pop("type") == "report"
     assert [item.pop("type") for item in rest] == [report.items] * len(rest)
     assert (first | {report.items: rest} if report.items else first) == document
+
+
+def test_sarif_explains_every_rule_that_fired() -> None:
+    (run,) = json.loads(text_of(of_audit(samples.audit()), Format.SARIF))["runs"]
+    rules = {rule["id"]: rule for rule in run["tool"]["driver"]["rules"]}
+    assert rules.keys() == {finding.rule for finding in samples.findings()}
+    for page in rule_pages(set(rules)):
+        rule = rules[page.id]
+        assert rule["name"] == page.name
+        assert rule["help"]["text"].startswith("## What it detects")
+        assert "## What to do" in rule["help"]["markdown"]
+        assert rule["shortDescription"]["text"] == page.summary
+        assert page.summary.endswith(".")
+        assert "\n" not in page.summary
 
 
 @pytest.mark.parametrize("name", [name for name, fmt in PAIRS if fmt is Format.SARIF])

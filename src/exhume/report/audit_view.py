@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections import Counter
 
 from exhume.audit.findings import AuditReport, Finding, Severity
 from exhume.audit.rule import Rule, catalogue
 from exhume.redact import mask_url
 from exhume.report.view import Mood, RulePage, View, counts, number
+
+_DETECTS = re.compile(r"^## What it detects\s*\n(.+?)(?:\n\s*\n|\Z)", re.MULTILINE | re.DOTALL)
 
 
 def audit_view(report: AuditReport) -> View:
@@ -69,7 +72,9 @@ def rule_pages(wanted: set[str] | None = None) -> tuple[RulePage, ...]:
 
 
 def rule_page(rule: type[Rule]) -> RulePage:
-    """The page of one rule: its docstring."""
-    text = inspect.getdoc(rule) or rule.name
-    first = text.split("\n\n", 1)[0].replace("\n", " ").strip()
-    return RulePage(id=rule.id, name=rule.name, level=rule.severity.label, summary=first, text=text)
+    """The page of one rule: its docstring, which is a title and sections in Markdown."""
+    title, _, text = (inspect.getdoc(rule) or rule.name).partition("\n")
+    text = text.strip() or title
+    detects = _DETECTS.search(text)
+    summary = detects.group(1) if detects else text.split("\n\n", 1)[0]
+    return RulePage(rule.id, rule.name, rule.severity.label, " ".join(summary.split()), text)

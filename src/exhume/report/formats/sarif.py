@@ -64,7 +64,7 @@ def _rule(page: RulePage) -> dict[str, Any]:
         "name": page.name,
         "shortDescription": {"text": page.summary or page.name},
         "fullDescription": {"text": page.summary or page.name},
-        "help": {"text": page.text or page.name},
+        "help": {"text": page.text or page.name, "markdown": page.text or page.name},
         "defaultConfiguration": {"level": _RULE_LEVELS.get(page.level, "warning")},
     }
 
