@@ -23,10 +23,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from tests.pickles.mutations import mutations  # noqa: E402
-
 from exhume.pickles.decoder import Decoder  # noqa: E402
 from exhume.pickles.interface import MalformedPickle, UnsafeGlobal  # noqa: E402
+from tests.pickles.mutations import mutations  # noqa: E402
 
 SECONDS, MEMORY = 0.050, 64 << 20
 

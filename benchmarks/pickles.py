@@ -22,10 +22,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.fuzz_pickles import genuine_values
-from tests.pickles.test_pickle_machine import BOMBS
 
 from exhume.pickles.decoder import Decoder
 from exhume.pickles.machine import Machine
+from tests.pickles.test_pickle_machine import BOMBS
 
 ROUNDS = 7
 
@@ -46,7 +46,7 @@ class Inert:
     add = append
 
 
-class InertUnpickler(pickle._Unpickler):  # type: ignore[name-defined,misc]
+class InertUnpickler(pickle._Unpickler):
     def find_class(self, *_: str) -> Any:
         return Inert
 

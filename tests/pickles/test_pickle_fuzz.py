@@ -8,10 +8,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.pickles.mutations import mutations
-
 from exhume.pickles.decoder import Decoder
 from exhume.pickles.interface import MalformedPickle, UnsafeGlobal
+from tests.pickles.mutations import mutations
 
 
 def test_mutations_of_genuine_values(adk_db: Callable[[str], Path]) -> None:

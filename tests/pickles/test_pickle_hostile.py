@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.conftest import hostile_entries
 
 from exhume.pickles.decoder import Decoder
 from exhume.pickles.interface import Decoded, MalformedPickle, UnsafeGlobal
+from tests.conftest import hostile_entries
 
 ENTRIES = [entry for entry in hostile_entries() if entry.get("column") == "actions"]
 

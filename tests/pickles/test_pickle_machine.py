@@ -275,6 +275,15 @@ def test_endless_pickles_in_one_value() -> None:
     assert isinstance(refused(b"N." * 100_000), MalformedPickle)
 
 
+def test_a_first_pickle_cannot_use_up_the_budget_of_what_follows() -> None:
+    """A second pickle that cannot be read for lack of budget is not passed over as junk."""
+    decoder = Decoder(budget=Budget(opcodes=50))
+    assert decoder.decode(b"(" + b"N" * 40 + b"t.junk").error is None
+    error = decoder.decode(b"(" + b"N" * 40 + b"t." + b"(" + b"N" * 40 + b"cos\nsystem\n").error
+    assert isinstance(error, MalformedPickle)
+    assert error.reason == "too many opcodes"
+
+
 def test_an_unsafe_global_outranks_other_faults() -> None:
     assert isinstance(refused(b"cos\nsystem\n(((("), UnsafeGlobal)
     assert isinstance(refused(b"(cos\nsystem\nt" + b"}(]K\x01u."), UnsafeGlobal)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import hostile_entries, make_hostile
 
 from exhume.errors import UsageError
 from exhume.pickles import evidence
@@ -26,6 +25,7 @@ from exhume.pickles.interface import MalformedPickle, UnsafeGlobal
 from exhume.pickles.scan import ScanReport, scan_store
 from exhume.schema.detect import detect
 from exhume.stores import open_store
+from tests.conftest import hostile_entries, make_hostile
 
 EXEC = b"cos\nsystem\n(V: > marker\ntR."
 

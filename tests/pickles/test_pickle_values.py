@@ -424,3 +424,32 @@ def test_keys_are_checked_after_they_are_rebuilt() -> None:
     # an object as a key that has no plain hash
     program = b"}" + pickle.dumps(Seat(1, "a"), 2)[2:-1] + b"Ns."
     assert isinstance(Decoder(Allowed([f"{HERE}.*"])).decode(program).error, MalformedPickle)
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [
+        (b"]", b"a"),
+        (b"(", b"t"),
+        (b"}K\x01", b"s"),
+        (b"cshop\nA\n(", b"tR"),
+        (b"cshop\nA\n(", b"t\x81"),
+        (b"cshop\nA\n)\x81(V__dict__\n}Va\n", b"sV__pydantic_fields_set__\nNdb"),
+        (b"cshop\nA\n)\x81(Va\n", b"db"),
+        (b"cshop\nA\n)\x81", b"a"),
+        (b"cshop\nA\n)\x81K\x01", b"s"),
+        (b"ccopyreg\n_reconstructor\n(cshop\nA\ncbuiltins\nlist\n(", b"ltR"),
+        (b"ccopyreg\n__newobj__\n(cshop\nA\n", b"tR"),
+        (b"cbuiltins\nset\n((", b"ltR"),
+        (b"ccollections\nOrderedDict\n)RK\x01", b"s"),
+    ],
+)
+@pytest.mark.parametrize("levels", [20, 150, 199, 201, 400])
+def test_every_way_to_nest_ends_in_a_value_or_a_refusal(opening: bytes, closing: bytes, levels: int) -> None:
+    """No nesting reaches the limit of Python's own stack, as low as it is."""
+    made = Decoder(Allowed(["shop.A"])).decode(opening * levels + b"N" + closing * levels + b".")
+    assert made.error is None or isinstance(made.error, MalformedPickle)
+    if levels == 20:
+        assert made.error is None
+    if levels > 200:
+        assert made.error is not None

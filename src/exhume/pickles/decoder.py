@@ -80,6 +80,8 @@ class Decoder:
             error = unsafe
         except MalformedPickle as malformed:
             error = self._unsafe(machine.named) or malformed
+        except RecursionError:
+            error = MalformedPickle("the value is nested too deep", machine.pos)
         except MemoryError:
             error = MalformedPickle("the value needs more memory than there is", machine.pos)
         return Decoded(value if error is None else None, tuple(machine.named), trailing, error)
@@ -91,8 +93,9 @@ class Decoder:
                 return None
             try:
                 machine.run()
-            except MalformedPickle:
-                return None  # no pickle: reported as trailing bytes
+            except MalformedPickle as malformed:
+                # no pickle: reported as trailing bytes; unless the budget ended where a pickle could go on
+                return malformed if malformed.over_budget else None
             if machine.refusal is not None:
                 return machine.refusal
         return MalformedPickle("too many pickles in one value", machine.pos)

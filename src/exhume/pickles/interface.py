@@ -31,7 +31,7 @@ class PickleError(ExhumeError):
     offset = 0
 
 
-class UnsafeGlobal(PickleError):  # noqa: N818  named by what happened, as all of `exhume.errors`
+class UnsafeGlobal(PickleError):
     """A pickle names globals outside the allowed set; `globals` lists every one of them, in order of offset."""
 
     rule = "EXH501"
@@ -45,11 +45,15 @@ class UnsafeGlobal(PickleError):  # noqa: N818  named by what happened, as all o
         super().__init__(f"the pickle names {names}{more} (offset {self.offset}), which is not allowed.")
 
 
-class MalformedPickle(PickleError):  # noqa: N818
-    """Truncated, over budget, or not a pickle; `offset` is the byte at which reading ended."""
+class MalformedPickle(PickleError):
+    """Truncated, over budget, or not a pickle; `offset` is the byte at which reading ended.
 
-    def __init__(self, reason: str, offset: int) -> None:
+    `over_budget` says that reading ended by a limit of the whole value, not by what stands at `offset`.
+    """
+
+    def __init__(self, reason: str, offset: int, *, over_budget: bool = False) -> None:
         self.reason = reason
+        self.over_budget = over_budget
         self.offset = offset
         super().__init__(f"{reason} (offset {offset}).")
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from exhume.pickles.budget import Budget
 from exhume.pickles.interface import MalformedPickle
 from exhume.pickles.nodes import SetValue
 
-#: Modulus of the hash of numbers in CPython on 64-bit machines; smaller integers all hash differently.
-_MODULUS = (1 << 61) - 1
+#: Modulus of the hash of numbers, 2 ** 61 - 1 on 64-bit machines; smaller integers all hash differently.
+_MODULUS = sys.hash_info.modulus
 _DEEPEST_KEY = 20
 #: Hashing costs as many steps as the key has parts, each time it is used.
 _ALL_KEY_NODES = 1_000_000

@@ -278,7 +278,7 @@ class Machine:
                     if stack is not self.stack:
                         stack = self.stack
                         push = stack.append
-            raise MalformedPickle("too many objects" if room < 0 else "too many opcodes", start)
+            raise MalformedPickle("too many objects" if room < 0 else "too many opcodes", start, over_budget=True)
         finally:
             self.pos = pos
             self.stack = stack
@@ -293,7 +293,7 @@ class Machine:
         if len(module) + len(name) > self.budget.name:
             raise MalformedPickle("the name of a global is too long to be one", offset)
         if len(self.named) >= self.budget.globals:
-            raise MalformedPickle("too many globals are named", offset)
+            raise MalformedPickle("too many globals are named", offset, over_budget=True)
         if self.protocol < 3:
             module, name = python3_name(module, name)
         self.named.append(NamedGlobal(module, name, offset))

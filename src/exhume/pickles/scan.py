@@ -271,7 +271,7 @@ def _at(key: tuple[str, str, str, str], value: ScannedValue) -> ScannedValue:
     return replace(value, app_name=key[0], user_id=key[1], session_id=key[2], event_id=key[3])
 
 
-class UnexpectedPayload(PickleError):  # noqa: N818  named by what happened, as all of `exhume.errors`
+class UnexpectedPayload(PickleError):
     """A well-formed pickle of something that cannot stand for event actions."""
 
     rule = "EXH503"
