@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import FIXTURES, unpack
 
 from exhume.audit.findings import Severity
 from exhume.events.interface import ReadOptions
@@ -21,6 +20,7 @@ from exhume.export import ExportFormat, ExportOptions, export
 from exhume.export.redaction import Redact
 from exhume.schema.detect import detect
 from exhume.stores import open_store
+from tests.conftest import FIXTURES, unpack
 
 Database = Callable[[str], Path]
 
@@ -171,6 +171,18 @@ def test_redaction_of_credentials(adk_db: Database) -> None:
         assert secret in plain
         assert secret not in hidden
     assert len(plain.splitlines()) == len(hidden.splitlines())
+
+
+@pytest.mark.parametrize("redact", [Redact.CREDENTIALS, Redact.TEXTS])
+def test_the_audit_finds_no_credential_after_redaction(incident_db: Database, tmp_path: Path, redact: Redact) -> None:
+    from exhume import api
+
+    source = incident_db("sqlite")
+    copy = tmp_path / "redacted.jsonl"
+    copy.write_text(exported(source, ExportFormat.JSONL, redact=redact)[0])
+    before, after = ({one.rule for one in api.audit(which).findings} for which in (source, copy))
+    assert "EXH406" in before
+    assert "EXH406" not in after
 
 
 def test_redaction_of_texts_keeps_the_findings(incident_db: Database, tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from exhume.errors import ExhumeError
+from exhume.events.json_text import dump, parse
 from exhume.redact import mask_url
 
 #: Stands for what is hidden. It says that something was there, and nothing about it, not even how long it was.
@@ -13,11 +15,15 @@ HIDDEN = "(hidden)"
 #: Names of fields, without case and separators, whose value is a credential whatever it looks like. OAuth fields are
 #: those of google.adk.auth.auth_credential (2.13.0): the code and the redirect that carries it are as good as a token.
 _SECRET = re.compile(
-    r"(?:.*(?:secret|password|passwd|passphrase|apikey|privatekey|accesskey"
+    r"(?:.*(?:secret|password|passwd|passphrase|apikey|privatekey|accesskey|assertion"
     r"|token|authorization|authcode|authresponseuri|codeverifier)|pwd|cookie)\Z"
 )
 #: Names that end like secrets and are none: where the next page of a list begins.
 _HARMLESS = frozenset({"nextpagetoken", "pagetoken", "nexttoken"})
+#: How many texts inside texts are looked into.
+_WRAPS = 3
+#: Deepest nesting that is looked into, texts inside texts counted; readers of events stop at 200 each.
+_DEEPEST = 260
 _BEARER = re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
 _PEM = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
 
@@ -41,12 +47,19 @@ def hide_text(text: str) -> str:
 def hide(value: Any) -> Any:
     """A copy of a JSON value without credentials: shapes and names stay, values under secret names are replaced.
 
-    An empty value stays: that nothing was given is worth knowing.
+    A text that is itself a JSON object or array is looked into, since answers are often wrapped so. An empty value
+    stays: that nothing was given is worth knowing.
     """
+    return _hide(value, _WRAPS, _DEEPEST)
+
+
+def _hide(value: Any, wraps: int, depth: int) -> Any:
+    if depth <= 0:
+        return HIDDEN  # what cannot be looked into may be a credential
     if isinstance(value, str):
-        return hide_text(value)
+        return _hide_text(value, wraps, depth)
     if isinstance(value, list):
-        return [hide(item) for item in value]
+        return [_hide(item, wraps, depth - 1) for item in value]
     if not isinstance(value, dict):
         return value
     found: dict[str, Any] = {}
@@ -54,15 +67,28 @@ def hide(value: Any) -> Any:
         if is_secret_name(name):
             found[name] = HIDDEN if _given(item) else item
         elif name in ("oauth2", "http") and isinstance(item, dict):
-            found[name] = {inner: hide_credential(inner, part) for inner, part in item.items()}
+            found[name] = {inner: _hide_credential(inner, part, wraps, depth - 1) for inner, part in item.items()}
         else:
-            found[name] = hide(item)
+            found[name] = _hide(item, wraps, depth - 1)
     return found
 
 
-def hide_credential(name: str, value: Any) -> Any:
+def _hide_text(text: str, wraps: int, depth: int) -> str:
+    if wraps and text.lstrip()[:1] in ("{", "["):
+        try:
+            inner = parse(text).value
+        except ExhumeError:
+            return hide_text(text)  # prose that begins with a bracket
+        hidden = _hide(inner, wraps - 1, depth)
+        return text if hidden == inner else dump(hidden)
+    return hide_text(text)
+
+
+def _hide_credential(name: str, value: Any, wraps: int, depth: int) -> Any:
     """One field of an OAuth or HTTP credential, where also `state` and `credentials` are confidential."""
-    return HIDDEN if name in ("state", "credentials", "nonce") and _given(value) else hide({name: value})[name]
+    if name in ("state", "credentials", "nonce") and _given(value):
+        return HIDDEN
+    return _hide({name: value}, wraps, depth)[name]
 
 
 def _given(value: Any) -> bool:

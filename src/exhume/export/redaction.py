@@ -10,7 +10,7 @@ from typing import Any
 
 from exhume.audit.decisions import says_refused, says_unknown_tool
 from exhume.audit.log import REQUEST_PREFIX
-from exhume.audit.secrets import hide
+from exhume.audit.secrets import HIDDEN, hide
 from exhume.events.json_text import NotJson, parse
 
 
@@ -127,7 +127,7 @@ class Redactor:
 
     def _marked(self, value: Any, *, keep: frozenset[str] = frozenset()) -> Any:
         if isinstance(value, str):
-            return self._mark(value) if value else value
+            return value if value in ("", HIDDEN) else self._mark(value)
         if isinstance(value, list):
             return [self._marked(item, keep=keep) for item in value]
         if isinstance(value, dict):
