@@ -8,6 +8,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,12 +17,16 @@ from typing import Any
 import pytest
 
 from exhume.errors import Incomplete, Refused, UsageError
+from exhume.events.interface import ReadOptions
 from exhume.migrate import hops, run, transfer, write
 from exhume.migrate.interface import MigrateOptions, MigrationReport
 from exhume.migrate.run import migrate
 from exhume.migrate.workspace import Workspace
 
 SERVICE = "sqlitesvc-2.13.0-utc"
+TO_SERVICE = MigrateOptions(to="sqlite-service")
+#: What the files of the fixtures need besides the reviewed set.
+ALLOWED = ReadOptions(allow_globals=("shop_models.*", "collections.*", "builtins.*"))
 FIRST = "SELECT app_name, user_id, session_id, id FROM events ORDER BY app_name, user_id, session_id, timestamp LIMIT 1"
 
 
@@ -327,6 +332,12 @@ class TestQuarantine:
 
 
 class TestNotes:
+    def test_a_key_that_is_not_text_is_told(self, adk_db: Callable[[str], Path], out: Path) -> None:
+        source = change(adk_db(SERVICE), "UPDATE events SET id = CAST(id AS BLOB) WHERE rowid = 3")
+        report = migrate(source, out)
+        assert [(loss.kind, loss.count) for loss in report.losses] == [("key-to-text", 1)]
+        assert query(out, "SELECT count(*) FROM events WHERE typeof(id) = 'text'") == [(525,)]
+
     def test_orphans_are_kept_and_told(self, adk_db: Callable[[str], Path], out: Path) -> None:
         source = change(adk_db(SERVICE), "DELETE FROM sessions WHERE id = 'c-state'")
         report = migrate(source, out)
@@ -365,6 +376,78 @@ class TestDryRun:
         report = migrate(source, out, MigrateOptions(dry_run=True, to="sqlite-service", workdir=tmp_path))
         assert report.status == "complete"
         assert f"1 SQLite file between hops in a private folder in {tmp_path}" in "\n".join(report.plan)
+
+    def test_with_a_quarantine_it_says_where_rows_would_go(self, broken: Path, out: Path) -> None:
+        box = out.with_name("box.db")
+        report = migrate(broken, out, MigrateOptions(dry_run=True, quarantine=box))
+        assert (report.status, report.quarantine) == ("incomplete", None)
+        assert f"1 row, which would be kept raw in {box}" in "\n".join(report.plan)
+        assert list(out.parent.iterdir()) == []
+
+
+class TestChains:
+    def test_a_result_that_drifts_is_not_published(
+        self, adk_db: Callable[[str], Path], out: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        honest = hops.check_drift
+
+        def spoil(path: Path, layout: str) -> None:
+            honest(path, layout)
+            change(path, "ALTER TABLE events ADD COLUMN extra TEXT")
+            honest(path, layout)
+
+        monkeypatch.setattr(run, "check_drift", spoil)
+        with pytest.raises(Incomplete, match="extra"):
+            migrate(change(adk_db("db-2.13.0-utc"), "DELETE FROM adk_internal_metadata"), out, TO_SERVICE)
+        assert list(out.parent.iterdir()) == []
+
+    def test_files_between_hops_lie_where_asked_and_vanish(
+        self, adk_db: Callable[[str], Path], out: Path, tmp_path: Path
+    ) -> None:
+        source, workdir = adk_db("db-1.21.0-utc"), tmp_path / "work"
+        workdir.mkdir()
+        seen: set[tuple[str, int, int]] = set()
+
+        def look(_done: int, _total: int, _table: str) -> None:
+            for folder in workdir.iterdir():
+                mode = stat.S_IMODE(folder.stat().st_mode)
+                seen.update((path.name, mode, stat.S_IMODE(path.stat().st_mode)) for path in folder.glob("*.db"))
+            assert list(source.parent.iterdir()) == [source]
+
+        options = MigrateOptions(to="sqlite-service", workdir=workdir, read=ALLOWED, progress=look)
+        assert migrate(source, out, options).status == "complete"
+        assert seen == {("hop-1.db", 0o700, 0o600)}
+        assert list(workdir.iterdir()) == []
+
+    def test_the_system_place_is_not_used_where_the_source_lies(
+        self, adk_db: Callable[[str], Path], out: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        source = adk_db("db-1.21.0-utc")
+        monkeypatch.setattr(tempfile, "gettempdir", lambda: str(source.parent))
+        seen: list[Path] = []
+        options = MigrateOptions(
+            to="sqlite-service", read=ALLOWED, progress=lambda *_: seen.extend(source.parent.iterdir())
+        )
+        assert migrate(source, out, options).status == "complete"
+        assert set(seen) == {source}
+
+    def test_losses_add_up_and_name_their_hop(self, adk_db: Callable[[str], Path], out: Path) -> None:
+        options = MigrateOptions(to="sqlite-service", read=ALLOWED)
+        report = migrate(adk_db("db-1.21.0-utc"), out, options)
+        by_hop = {loss.hop for loss in report.losses}
+        assert by_hop == {"v0 -> v1", "v1 -> sqlite-service"}
+        assert all(loss.count > 0 and loss.example for loss in report.losses)
+
+    def test_a_value_refused_in_the_first_hop_is_kept_once(self, adk_db: Callable[[str], Path], out: Path) -> None:
+        source, box = adk_db("db-1.21.0-utc"), out.with_name("box.db")
+        report = migrate(source, out, MigrateOptions(to="sqlite-service", quarantine=box))
+        assert (report.status, report.refused_count) == ("incomplete", 12)
+        assert {row.hop for row in report.refused} == {"v0 -> v1"}
+        kept = query(box, "SELECT value FROM cells WHERE column_name = 'actions'")
+        assert {cell for (cell,) in kept} <= {cell for (cell,) in query(source, "SELECT actions FROM events")}
+        assert len(kept) == 12
+        count = report.tables["events"]
+        assert (count.read, count.written, count.quarantined) == (429, 429, 12)
 
 
 class TestInterrupted:

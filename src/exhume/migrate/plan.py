@@ -9,12 +9,19 @@ from exhume.migrate.space import in_units
 
 
 def sentences(
-    steps: tuple[Step, ...], report: MigrationReport, final: Path, *, between: Path | None, bytes_each: int
+    steps: tuple[Step, ...],
+    report: MigrationReport,
+    final: Path,
+    *,
+    aside: Path | None,
+    between: Path | None,
+    bytes_each: int,
 ) -> list[str]:
     """The plan, one sentence a line.
 
     Args:
         report: of the rows as they were read and judged.
+        aside: quarantine file, if there would be one.
         between: folder for files between hops; None when there is a single hop.
         bytes_each: estimated size of one copy of the data; 0 when it is not known.
     """
@@ -22,10 +29,11 @@ def sentences(
     said += [f"step {number}: {step.name}: {step.changes}" for number, step in enumerate(steps, start=1)]
     said += [f"rows: {table}: {count.read} read" for table, count in report.tables.items()]
     if report.refused_count:
-        said.append(
-            f"refused: {report.refused_count} row{'s' if report.refused_count > 1 else ''};"
-            " nothing would be written without --quarantine FILE"
-        )
+        what = f"refused: {report.refused_count} row{'s' if report.refused_count > 1 else ''}"
+        if aside is None:
+            said.append(f"{what}; nothing would be written without --quarantine FILE")
+        else:
+            said.append(f"{what}, which would be kept raw in {aside}")
     else:
         said.append("refused: no row")
     if bytes_each:

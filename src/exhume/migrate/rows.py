@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import Any
 
 from exhume.events.interface import Reader, ReadOptions
@@ -20,6 +21,8 @@ from exhume.stores.interface import Cell, Row, Store
 _ADK_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?\Z", re.ASCII)
 #: Stands for a time of a state row that cannot be read, in a run that keeps the original in quarantine.
 _EPOCH = 0.0
+_EVENT_KEY = ("id", "event_id", "app_name", "user_id", "session_id")
+_STATE_KEY = ("app_name", "user_id", "id", "session_id")
 
 #: Spells an epoch time for the target; raises ValueError, OverflowError or OSError where it has no spelling.
 Clock = Callable[[float], Cell]
@@ -69,8 +72,16 @@ class ReaderHop:
     def events(self) -> Iterator[StepOutput]:
         """The rows of `events`."""
         clock, self_contained = self._clock, self._self_contained
+        columns: tuple[str, ...] = ()
+        key_cells: Callable[[Row], tuple[Cell, ...]] = tuple
         for record in self.reader.events():
             key, problems, losses = record.key, record.problems, record.losses
+            if record.columns is not columns:
+                columns, key_cells = record.columns, _picker(record.columns, _EVENT_KEY)
+            for cell in key_cells(record.raw):
+                if type(cell) is not str:
+                    losses = (*losses, Loss("key-to-text", "key"))
+                    break
             row: Row | None = None
             time, data = record.time, record.data
             if not key.event_id:
@@ -81,7 +92,7 @@ class ReaderHop:
                 problems = _with(problems, record, "event_data", "nothing can be made of the event")
             else:
                 if self_contained:
-                    data, losses = _made_self_contained(record, data)
+                    data, losses = _made_self_contained(record, data, losses)
                 try:
                     invocation = record.invocation_id or ""
                     row = (key[3], key[0], key[1], key[2], invocation, clock(time), dump(data))
@@ -97,6 +108,8 @@ class ReaderHop:
         key = EventKey(record.app_name, record.user_id or "", record.session_id or "", "")
         problems: list[Problem] = list(record.problems)
         losses: list[Loss] = []
+        if not all(isinstance(cell, str) for cell in _picker(record.columns, _STATE_KEY)(record.raw)):
+            losses.append(Loss("key-to-text", "key"))
         text = record.state_text if record.state is not None else None
         if text is None:
             text = "{}"
@@ -133,7 +146,9 @@ class ReaderHop:
             return self._clock(_EPOCH)
 
 
-def _made_self_contained(record: EventRecord, data: dict[str, Any]) -> tuple[dict[str, Any], tuple[Loss, ...]]:
+def _made_self_contained(
+    record: EventRecord, data: dict[str, Any], before: tuple[Loss, ...]
+) -> tuple[dict[str, Any], tuple[Loss, ...]]:
     """`event_data` that stands alone: id, invocation and time inside, no lone surrogate (pydantic fails at one)."""
     key = record.key
     invocation = record.invocation_id or ""
@@ -143,7 +158,7 @@ def _made_self_contained(record: EventRecord, data: dict[str, Any]) -> tuple[dic
         or data.get("timestamp") != record.time
     ):
         data = {**data, "id": key.event_id, "invocation_id": invocation, "timestamp": record.time}
-    losses = list(record.losses)
+    losses = list(before)
     if record.text is None or "\\u" in record.text:
         data = {name: _without_surrogates(value, name, losses) for name, value in data.items()}
     return data, tuple(losses)
@@ -158,6 +173,14 @@ def _strict_state(text: str, losses: list[Loss]) -> str:
         return text
     losses.extend([*found, *escaped])
     return dump(value)
+
+
+def _picker(columns: tuple[str, ...], wanted: tuple[str, ...]) -> Callable[[Row], tuple[Cell, ...]]:
+    """Takes the cells of those columns that there are."""
+    spots = [columns.index(name) for name in wanted if name in columns]
+    if len(spots) > 1:
+        return itemgetter(*spots)
+    return lambda row: tuple(row[spot] for spot in spots)
 
 
 def _without_surrogates(value: Any, place: str, losses: list[Loss]) -> Any:

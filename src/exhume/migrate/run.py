@@ -101,9 +101,12 @@ class _Migration:
         self.findings.zone = hop.time_zone()
         self.findings.notes.extend(hop.notes())
         self._check_unchanged()
-        report = self._report("refused" if ledger.refused_count else "complete", ledger)
+        refusing = "refused" if self.aside is None else "incomplete"
+        report = self._report(refusing if ledger.refused_count else "complete", ledger)
         between = self.between if len(self.steps) > 1 else None
-        report.plan = plan.sentences(self.steps, report, self.final, between=between, bytes_each=self._bytes_each())
+        report.plan = plan.sentences(
+            self.steps, report, self.final, aside=self.aside, between=between, bytes_each=self._bytes_each()
+        )
         return report
 
     def _write(self) -> MigrationReport:
@@ -186,8 +189,7 @@ class _Migration:
         return chosen
 
     def _sweep(self, beside: Path) -> None:
-        places = {beside, self.between if len(self.steps) > 1 else beside}
-        for place in sorted(places):
+        for place in sorted({beside, self.between}):
             for folder in sweep(place):
                 self.findings.notes.append(f"removed {folder}, which a run that was killed had left")
 

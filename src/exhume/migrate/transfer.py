@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from exhume.events.model import EventKey, Loss, Problem
@@ -106,6 +108,17 @@ def place(key: EventKey) -> str:
     return "/".join(key).rstrip("/") if not key.event_id else "/".join(key)
 
 
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Rows are trees, which vanish without the garbage collector; it need not look at every batch of them."""
+    before = gc.get_threshold()
+    gc.set_threshold(max(before[0], 50_000), *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
 def transfer(
     hop: Hop, name: str, *, ledger: Ledger, writer: SqliteWriter | None, progress: Progress | None, total: int
 ) -> dict[str, int]:
@@ -131,26 +144,27 @@ def transfer(
         if progress is not None:
             progress(done, total, table)
 
-    for output in hop.rows():
-        if output.table != table:
-            flush()
-            table, weight = output.table, 0
-            read.setdefault(table, 0)
-        read[table] += 1
-        done += 1
-        if output.losses:
-            ledger.lose(name, output.key, output.losses)
-        if output.problems:
-            ledger.judge(name, output)
-        row = output.row
-        if row is None or writer is None:
-            continue
-        batch.append(output)
-        for cell in row:
-            if type(cell) is str:
-                weight += len(cell)
-        if len(batch) >= _BATCH or weight > _BATCH_CHARACTERS:
-            flush()
-            weight = 0
-    flush()
+    with _rare_collections():
+        for output in hop.rows():
+            if output.table != table:
+                flush()
+                table, weight = output.table, 0
+                read.setdefault(table, 0)
+            read[table] += 1
+            done += 1
+            if output.losses:
+                ledger.lose(name, output.key, output.losses)
+            if output.problems:
+                ledger.judge(name, output)
+            row = output.row
+            if row is None or writer is None:
+                continue
+            batch.append(output)
+            for cell in row:
+                if type(cell) is str:
+                    weight += len(cell)
+            if len(batch) >= _BATCH or weight > _BATCH_CHARACTERS:
+                flush()
+                weight = 0
+        flush()
     return read

@@ -56,8 +56,9 @@ class _ServiceHop(ReaderHop):
 
     def notes(self) -> Sequence[str]:
         return [
-            f"in the stored state of {number} session{'s' if number > 1 else ''} {_WORDS[kind]} (SqliteSessionService of an"
-            f" older ADK did that; first {self._examples[kind]}); the state was carried over as it is stored"
+            f"in the stored state of {number} session{'s' if number > 1 else ''} {_WORDS[kind]}"
+            f" (SqliteSessionService of an older ADK did that; first {self._examples[kind]});"
+            " the state was carried over as it is stored"
             for kind, number in self._counts.items()
         ]
 
