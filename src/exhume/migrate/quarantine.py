@@ -132,7 +132,15 @@ def cell_bytes(cell: Cell) -> bytes:
     """A cell's bytes: of text its UTF-8 as stored, of a number its decimal form."""
     if isinstance(cell, bytes):
         return cell
-    return b"" if cell is None else str(cell).encode("utf-8", "surrogateescape")
+    return b"" if cell is None else _text_bytes(str(cell))
+
+
+def _text_bytes(text: str) -> bytes:
+    """The bytes as a store gave them, or a visible spelling of text that no store gave (a name inside a pickle)."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "backslashreplace")
 
 
 def _stored(cell: Cell) -> Cell:
@@ -141,5 +149,5 @@ def _stored(cell: Cell) -> Cell:
         try:
             cell.encode()
         except UnicodeEncodeError:
-            return cell.encode("utf-8", "surrogateescape")
+            return _text_bytes(cell)
     return cell
