@@ -9,13 +9,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.conftest import hostile_entries, make_hostile
 
 from exhume.schema.ddl import create_statements
 from exhume.schema.detect import detect, meets
 from exhume.schema.detection import Detection, Layout
 from exhume.schema.layouts import SQLITE_SERVICE, V0_FORMS, V1
 from exhume.stores import open_store
+from tests.conftest import hostile_entries, make_hostile
 
 METADATA = (
     'CREATE TABLE adk_internal_metadata ("key" VARCHAR(128) NOT NULL, value VARCHAR(256) NOT NULL, PRIMARY KEY ("key"))'
