@@ -11,7 +11,6 @@ from exhume.audit.log import CONFIRMATION, CREDENTIAL, Call, SessionLog
 from exhume.audit.rule import Context, Rule, register
 from exhume.audit.rules.make import (
     MOST_EVIDENCE,
-    MOST_FINDINGS,
     of_database,
     of_session,
     plural,
@@ -157,8 +156,6 @@ class LostActions(Rule):
             if call.entry.index == len(log.entries) - 1 and not _answered(log, target):
                 continue  # the log ends between the request and the event that belongs to it
             told.add(call.id or target)
-            if len(told) > MOST_FINDINGS:
-                return
             what = "confirmation" if call.name == CONFIRMATION else "credential"
             yield of_session(
                 self,

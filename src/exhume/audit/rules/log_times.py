@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from exhume.audit.findings import Evidence, Finding, Severity
 from exhume.audit.log import Entry, Response, SessionLog
 from exhume.audit.rule import Context, Rule, register
-from exhume.audit.rules.make import of_database, of_session, plural
+from exhume.audit.rules.make import of_database, of_session, plural, spelt
 from exhume.events.model import Capability, EventKey
 from exhume.schema.detection import Layout
 
@@ -62,11 +62,10 @@ class ClockGoesBack(Rule):
     severity = Severity.WARNING
     todo = "Synchronise the clocks of the hosts that write this database."
 
-    def session(self, log: SessionLog) -> Iterable[Finding]:
-        back = [response for response in log.responses if response.against_clock]
-        if not back or not log.order_known:
-            return ()
-        return [self._finding(log, response) for response in back[:20]]
+    def session(self, log: SessionLog) -> Iterator[Finding]:
+        for response in log.responses:
+            if response.against_clock and log.order_known:
+                yield self._finding(log, response)
 
     def _finding(self, log: SessionLog, response: Response) -> Finding:
         call = response.call
@@ -77,7 +76,7 @@ class ClockGoesBack(Rule):
         return of_session(
             self,
             log,
-            f"The response of {response.name!r} is {early:.3f} s older than its call, but was stored after it.",
+            f"The response of {spelt([response.name])} is {early:.3f} s older than its call, but was stored after it.",
             entries=entries,
             call_ids=[response.id] if response.id else (),
             confidence=response.confidence,
@@ -117,8 +116,7 @@ class ColumnsDisagree(Rule):
     needs = frozenset({Capability.EVENT_COLUMNS})
     todo = "Find out which of the two was changed, and by whom."
 
-    def session(self, log: SessionLog) -> Iterable[Finding]:
-        found: list[Finding] = []
+    def session(self, log: SessionLog) -> Iterator[Finding]:
         for entry in log.entries:
             record = entry.record
             data = entry.data
@@ -133,9 +131,8 @@ class ColumnsDisagree(Rule):
             ):
                 continue
             finding = self._compare(log, entry)
-            if finding is not None and len(found) < 20:
-                found.append(finding)
-        return found
+            if finding is not None:
+                yield finding
 
     def _compare(self, log: SessionLog, entry: Entry) -> Finding | None:
         record = entry.record

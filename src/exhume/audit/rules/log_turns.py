@@ -8,7 +8,7 @@ from exhume.audit.digest import quick_digest
 from exhume.audit.findings import Finding, Severity
 from exhume.audit.log import CONFIRMATION, CREDENTIAL, REQUEST_PREFIX, Call, Entry, SessionLog
 from exhume.audit.rule import Rule, register
-from exhume.audit.rules.make import MOST_FINDINGS, of_session, plural
+from exhume.audit.rules.make import of_session, plural, spelt
 
 #: Two events this close in time, in seconds, can be one event stored twice.
 _CLOSE = 1.0
@@ -252,14 +252,12 @@ class UnfinishedInvocation(Rule):
     severity = Severity.INFO
     todo = "Answer what is waiting; ask the system behind the tool whether it ran."
 
-    def session(self, log: SessionLog) -> Iterable[Finding]:
-        found: list[Finding] = []
+    def session(self, log: SessionLog) -> Iterator[Finding]:
         told: set[str] = set()
         for call in log.calls:
             if not call.responses and not call.early and call.entry.invocation_id not in told:
                 told.add(call.entry.invocation_id)
-                if len(found) < MOST_FINDINGS:
-                    found.append(self._open(log, call))
+                yield self._open(log, call)
         waiting: dict[str, Entry] = {}
         for entry in log.entries:
             if entry.author == "user":
@@ -267,10 +265,9 @@ class UnfinishedInvocation(Rule):
             elif waiting:
                 waiting.pop(entry.invocation_id, None)
         for invocation, entry in waiting.items():
-            if invocation not in told and entry.data.get("content") and len(found) < MOST_FINDINGS:
+            if invocation not in told and entry.data.get("content"):
                 message = "Nobody answered the user's message."
-                found.append(of_session(self, log, message, entries=[entry], subject=(invocation, "unanswered")))
-        return found
+                yield of_session(self, log, message, entries=[entry], subject=(invocation, "unanswered"))
 
     def _open(self, log: SessionLog, call: Call) -> Finding:
         if call.name == CONFIRMATION:
@@ -278,11 +275,11 @@ class UnfinishedInvocation(Rule):
         elif call.name == CREDENTIAL:
             message = "An invocation waits for a person: a credential is wanted."
         elif call.name.startswith(REQUEST_PREFIX):
-            message = f"An invocation waits for a person: {call.name!r} has no answer."
+            message = f"An invocation waits for a person: {spelt([call.name])} has no answer."
         elif call.long_running:
-            message = f"An invocation waits for the long-running tool {call.name!r}."
+            message = f"An invocation waits for the long-running tool {spelt([call.name])}."
         else:
-            message = f"An invocation ended in the tool {call.name!r}: its call has no response."
+            message = f"An invocation ended in the tool {spelt([call.name])}: its call has no response."
         return of_session(
             self,
             log,

@@ -10,7 +10,7 @@ from exhume.audit.digest import digest, same
 from exhume.audit.findings import Evidence, Finding, Severity
 from exhume.audit.log import Entry, SessionLog
 from exhume.audit.rule import Context, Rule, register
-from exhume.audit.rules.make import MOST_FINDINGS, of_session, spelt
+from exhume.audit.rules.make import MOST_EVIDENCE, of_session, spelt
 from exhume.audit.rules.pickles import entries_with_problems
 from exhume.audit.rules.state import APP, TEMPORARY, USER, deltas
 from exhume.events.model import Capability, EventKey, SessionKey, StateRecord
@@ -171,7 +171,7 @@ class StateDrift(Rule):
                 drifted.setdefault(write.event.session, []).append((key, write))
         for session, keys in drifted.items():
             names = [f"{whose}:{key}" for key, _ in keys]
-            events = tuple(dict.fromkeys(write.event.event_id for _, write in keys))[:MOST_FINDINGS]
+            events = tuple(dict.fromkeys(write.event.event_id for _, write in keys))[:MOST_EVIDENCE]
             yield Finding(
                 rule=self.id,
                 name=self.name,
@@ -183,7 +183,7 @@ class StateDrift(Rule):
                 event_ids=events,
                 evidence=tuple(
                     Evidence("events", write.event, "state", write.time, note=f"last delta of {whose}:{key}"[:200])
-                    for key, write in keys[:MOST_FINDINGS]
+                    for key, write in keys[:MOST_EVIDENCE]
                 ),
                 todo=self.todo,
                 subject=(whose, *sorted(names)[:50]),
