@@ -189,6 +189,17 @@ def test_github_annotations_cannot_be_forged() -> None:
     assert "%0A" not in text.replace("%250A", "")
 
 
+def test_markdown_fits_a_job_summary() -> None:
+    report = samples.clean_audit()
+    long = "*" * 5000
+    for nth in range(2000):
+        report.findings.append(Finding("EXH201", "orphaned-response", Severity.ERROR, long, "a", "u", f"s-{nth}"))
+    text = text_of(of_audit(report), Format.MARKDOWN)
+    assert 400_000 < len(text.encode()) < 1 << 20
+    left = 2000 - text.count("**error** EXH201")
+    assert f"{left:,} more findings" in text
+
+
 def test_junit_is_xml_whatever_it_holds() -> None:
     root = ET.fromstring(text_of(of_audit(samples.hostile_audit()), Format.JUNIT))
     assert {element.tag for element in root.iter()} <= {"testsuites", "testsuite", "testcase", "failure", "skipped"}

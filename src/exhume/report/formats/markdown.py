@@ -12,8 +12,8 @@ from exhume.report.view import Block, Line, Mood, View, number, place_of
 from exhume.report.wire import rfc3339
 
 _LONGEST = 1000
-#: A job summary holds one MiB; far below that nobody reads on.
-_MOST_FINDINGS = 200
+#: A job summary holds one MiB; whole sessions are left out beyond this, the rest of the report is small.
+_MOST_BYTES = 800_000
 _MOODS = {Mood.GOOD: "✅", Mood.LOOK: "⚠️", Mood.BAD: "❌"}
 
 #: What means something in running text or at the start of a block, and the marks by which GitHub links bare URLs and
@@ -34,11 +34,17 @@ def render(view: View) -> Iterator[str]:
         yield from _table(block)
     if view.lines:
         yield from _preformatted(view.lines)
-    shown = view.findings[:_MOST_FINDINGS]
-    for _, group in groupby(shown, key=lambda one: (one.app_name, one.user_id, one.session_id)):
-        yield from _session(list(group))
-    if len(view.findings) > len(shown):
-        yield f"{_text(number(len(view.findings) - len(shown), 'more finding'))}\n\n"
+    room, shown = _MOST_BYTES, 0
+    for _, group in groupby(view.findings, key=lambda one: (one.app_name, one.user_id, one.session_id)):
+        findings = list(group)
+        text = "".join(_session(findings))
+        room -= len(text.encode())
+        if room < 0:
+            break
+        shown += len(findings)
+        yield text
+    if len(view.findings) > shown:
+        yield f"{_text(number(len(view.findings) - shown, 'more finding'))}: the other formats give all of them\\.\n\n"
     for note in view.notes:
         yield f"- {_text(note)}\n"
 
