@@ -14,27 +14,26 @@ from exhume.errors import ExhumeError
 from exhume.events.json_text import parse
 from exhume.events.model import StateRecord
 
-#: Names whose values are secrets, in lower case without `_` and `-`.
-_SECRET_NAMES = frozenset(
-    {
-        "clientsecret",
-        "accesstoken",
-        "refreshtoken",
-        "idtoken",
-        "apikey",
-        "xapikey",
-        "password",
-        "authorization",
-        "proxyauthorization",
-        "privatekey",
-        "secretkey",
-        "secretaccesskey",
-        "clientassertion",
-        "bearertoken",
-        "sessiontoken",
-        "authtoken",
-    }
+#: Last words of names whose values are secrets. `exhume.audit.secrets` hides by a wider net, since hiding too much
+#: costs little; here each name is a finding.
+_SECRET_ENDS = (
+    ("client", "secret"),
+    ("access", "token"),
+    ("refresh", "token"),
+    ("id", "token"),
+    ("auth", "token"),
+    ("bearer", "token"),
+    ("session", "token"),
+    ("api", "key"),
+    ("private", "key"),
+    ("secret", "key"),
+    ("secret", "access", "key"),
+    ("client", "assertion"),
+    ("password",),
 )
+_SECRET_WORDS = frozenset("".join(words) for words in _SECRET_ENDS)
+_SECRET_NAMES = frozenset({"authorization", "proxyauthorization"})
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 #: Values under secret names that are no secrets: names of types, masks and references to where the secret is kept.
 _NO_SECRET = re.compile(
     r"(?:apiKey|oauth2|http|bearer|basic|string|none|null|true|false|unset|redacted|masked|hidden|removed)?\Z"
@@ -43,7 +42,6 @@ _NO_SECRET = re.compile(
 )
 #: What is walked of one value; a hostile one may hold millions.
 _MOST_STEPS = 50_000
-_PREFIXES = ("user:", "app:", "temp:")
 _DEEPEST_TEXT = 3
 
 
@@ -60,7 +58,7 @@ def secret_places(value: Any) -> list[str]:
         steps += 1
         if isinstance(one, dict):
             for key, item in one.items():
-                name = _plain_name(str(key))
+                name = str(key)
                 here = f"{place}.{key}" if place else str(key)
                 if _is_secret(name, parent, item):
                     found.append(here)
@@ -76,14 +74,20 @@ def secret_places(value: Any) -> list[str]:
     return sorted(found)
 
 
-def _plain_name(key: str) -> str:
-    """A key in lower case, without `_` and `-` and the prefix of a scope."""
-    name = key.lower().replace("_", "").replace("-", "")
-    return name.partition(":")[2] if name.startswith(_PREFIXES) else name
+def is_secret_name(name: str) -> bool:
+    """Does a field of this name hold a secret? `stripeApiKey` and `db-password` do, `password_hint` does not."""
+    words = [word.lower() for word in _WORDS.findall(name[-200:])]
+    if not words:
+        return False
+    return (
+        words[-1] in _SECRET_WORDS
+        or "".join(words) in _SECRET_NAMES
+        or any(tuple(words[-len(end) :]) == end for end in _SECRET_ENDS)
+    )
 
 
 def _is_secret(name: str, parent: str, value: Any) -> bool:
-    if name not in _SECRET_NAMES and not (name == "token" and parent == "credentials"):
+    if not is_secret_name(name) and not (name == "token" and parent == "credentials"):
         return False
     return isinstance(value, str) and not _NO_SECRET.match(value.strip())
 
@@ -160,7 +164,7 @@ class _Look:
         return False
 
     def _learn(self, name: str) -> bool:
-        secret = _plain_name(name) in _SECRET_NAMES or name == "token"
+        secret = name == "token" or is_secret_name(name)
         if len(self._names) < _MOST_NAMES:
             self._names[name] = secret
         return secret

@@ -1,0 +1,102 @@
+"""What the rules on values see in texts and names: EXH405 and EXH406 beyond the cases of tests/cases."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exhume.audit.rules.content_json import not_portable
+from exhume.audit.rules.content_secrets import is_secret_name, secret_places
+from tests.audit.building import run
+
+TEXTS = st.text(st.characters(codec=None) | st.sampled_from(["\x00", "\ud83d", "\ude00", "\\", "u", '"', "0"]))
+JSON = st.recursive(
+    st.none() | st.integers() | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def texts_of(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        return [text for pair in value.items() for part in pair for text in texts_of(part)]
+    return [text for item in value for text in texts_of(item)] if isinstance(value, list) else []
+
+
+@given(JSON)
+def test_escapes_are_seen_exactly_where_they_stand_for_what_postgresql_refuses(value: Any) -> None:
+    text = json.dumps(value)
+    # surrogates of a pair join when the text is read
+    read = texts_of(json.loads(text))
+    assert ("U+0000" in not_portable(text)) is any("\x00" in one for one in read)
+    lone = any(0xD800 <= ord(char) <= 0xDFFF for one in read for char in one)
+    assert ("a lone surrogate" in not_portable(text)) is lone
+
+
+def test_bytes_that_are_not_utf8_are_another_matter() -> None:
+    assert not_portable('"\udc80\udcff"') == []
+    assert not_portable('"\udc80\ud800"') == ["a lone surrogate"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("client_secret", "clientSecret", "CLIENT_SECRET", "access_token", "refreshToken", "id-token", "idtoken"),
+        *("api_key", "apiKey", "APIKey", "X-Api-Key", "stripe_api_key", "user:access_token", "password", "dbPassword"),
+        *("Authorization", "Proxy-Authorization", "private_key", "aws_secret_access_key", "temp:apikey"),
+    ],
+)
+def test_names_of_secrets(name: str) -> None:
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("credential_key", "token_count", "prompt_token_count", "token", "password_hint", "paid_token", "secret"),
+        *(
+            "authorizationUrl",
+            "prior_authorization",
+            "token_endpoint",
+            "access_token_count",
+            "api_keyboard",
+            "",
+            "é",
+            "key",
+        ),
+    ],
+)
+def test_names_that_only_sound_so(name: str) -> None:
+    assert not is_secret_name(name)
+
+
+@given(st.text(min_size=12, alphabet="abcdef0123456789"), st.integers(0, 3))
+def test_a_secret_is_found_in_wrapped_texts_and_never_told(secret: str, wraps: int) -> None:
+    value: Any = {"oauth2": {"access_token": secret, "scopes": ["a"]}}
+    for _ in range(wraps):
+        value = {"response": json.dumps(value)}
+    assert len(secret_places(value)) == 1
+    report = run({"sessions": [{"state": value, "events": [{"delta": value, "response": {"id": "c", "body": value}}]}]})
+    told = [finding for finding in report.findings if finding.rule == "EXH406"]
+    assert len(told) == 1
+    assert secret not in repr(report.findings)
+
+
+def test_a_place_is_named_in_full() -> None:
+    value = {"actions": {"list": [{"x": 1}, {"http": {"credentials": {"token": "hunter2", "username": "u"}}}]}}
+    assert secret_places(value) == ["actions.list[1].http.credentials.token"]
+
+
+def test_a_huge_or_deep_value_ends() -> None:
+    deep: Any = {"password": "hunter2"}
+    for _ in range(3000):
+        deep = [deep]
+    assert secret_places(deep)[0].endswith(".password")
+    assert len(secret_places([{"password": "hunter2"}] * 100_000)) <= 50
+    assert secret_places("[" * 100_000) == []
