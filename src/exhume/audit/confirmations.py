@@ -50,6 +50,14 @@ def requested_confirmations(entry: Entry) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def _may_lack_confirmations(entry: Entry) -> bool:
+    """Can `requested_tool_confirmations` of this event be lost or wrongly keyed? Not where other actions are there; the
+    mark `skip_summarization` comes with every placeholder and does not count."""
+    if entry.blind or requested_confirmations(entry):
+        return True
+    return not any(value for name, value in entry.actions.items() if name != "skip_summarization")
+
+
 def waits_for_person(log: SessionLog) -> frozenset[str]:
     """Ids of calls that may get a second response because a person was asked: for a confirmation or a credential."""
     found: set[str] = set()
@@ -238,7 +246,7 @@ class _Builder:
     def is_lost_placeholder(self, gated: GatedCall, response: Response, decided: int) -> bool:
         """A placeholder whose event lost its actions: known by ADK's fixed text, else presumed of the first response
         before any decision on a call that has no placeholder at all."""
-        if requested_confirmations(response.entry):
+        if not _may_lack_confirmations(response.entry):
             return False
         if says_wanted(response.body):
             return True
@@ -248,7 +256,9 @@ class _Builder:
         body = response.body
         if isinstance(body, dict) and body.get("error") == REJECTED_BY_ADK:
             return True
-        return not (latest is not None and latest.approved) and says_refused(body)
+        if latest is not None and latest.approved:
+            return False
+        return says_refused(body) and not says_wanted(body)
 
 
 def read_approvals(log: SessionLog) -> Approvals:
