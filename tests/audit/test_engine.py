@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import re
 import time
@@ -124,7 +125,13 @@ def test_findings_of_one_rule_in_one_session_are_bounded_and_counted() -> None:
     events = [{"response": {"id": f"x{number}"}} for number in range(MOST_PER_SESSION + 50)]
     report = report_of({"sessions": [{"events": events}]}, select=("EXH201",))
     assert len(report.findings) == MOST_PER_SESSION
-    assert report.notes == ["EXH201: 50 more findings are counted, not listed."]
+    assert report.notes == ["EXH201: 50 more findings are not listed."]
+
+
+def test_the_garbage_collector_is_left_as_it_was() -> None:
+    before = gc.get_threshold()
+    report_of(FAULTY)
+    assert gc.get_threshold() == before
 
 
 NAMES = st.sampled_from(["", "a", "b", "B", "é", "z\u0301", "\U0001f600", "\uffff", "\udc80", "aa"])

@@ -132,9 +132,7 @@ def audit(reader: Reader, detection: Detection, options: AuditOptions | None = N
             gathered.add(finding, 0)
 
     notes = context.notes
-    notes.extend(
-        f"{rule}: {count:,} more findings are counted, not listed." for rule, count in sorted(gathered.dropped.items())
-    )
+    notes.extend(f"{rule}: {count:,} more findings are not listed." for rule, count in sorted(gathered.dropped.items()))
     findings = finished(gathered.findings)
     for finding in findings:
         count(summary, finding)
@@ -154,7 +152,8 @@ def _rare_collections() -> Iterator[None]:
     """A session's log is taken apart when its rules have run, so there is hardly any garbage. Looking for it after
     every 700 objects, as Python does by default, would cost a tenth of the run."""
     before = gc.get_threshold()
-    gc.set_threshold(max(before[0], 50_000), *before[1:])
+    if before[0]:
+        gc.set_threshold(max(before[0], 50_000), *before[1:])
     try:
         yield
     finally:
