@@ -13,7 +13,8 @@ MICROSECONDS = 1_000_000
 _EPOCH = datetime(1970, 1, 1)
 _EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
 _TEXT = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:Z|[+-]\d\d(?::?\d\d)?)?)?", re.ASCII)
-_NUMBER = re.compile(r"[+-]?\d{1,20}(?:\.\d{1,20})?(?:[eE][+-]?\d{1,2})?", re.ASCII)
+#: Fewer digits in a text would rather be a date without separators.
+_NUMBER = re.compile(r"[+-]?\d{9,20}(?:\.\d{1,20})?(?:[eE][+-]?\d{1,2})?", re.ASCII)
 #: Seconds of the year 10000: larger numbers are milliseconds, microseconds or nanoseconds.
 _LARGEST_SECONDS = 253_402_300_800
 

@@ -1,0 +1,136 @@
+"""ADK's shapes as data: what belongs to a model, what ADK would refuse, and camelCase read as snake_case."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exhume.events.shapes import Findings, canonical, looks_camel, model, shape
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def walk(value: dict[str, Any], of: str = "Content") -> tuple[dict[str, Any], list[str]]:
+    found = Findings()
+    made = shape(value, model(of), of.lower(), found)
+    return made, [fault.place for fault in found.faults]
+
+
+def test_the_data_file_is_what_this_adk_gives() -> None:
+    script = ROOT / "benchmarks" / "make_model_fields.py"
+    done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "the same", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        ({"parts": [{"text": "a", "thought": None}], "role": None}, {"parts": [{"text": "a"}]}),
+        ({"parts": [{"functionCall": {"name": "f", "args": {"keepMe": None}}}]},
+         {"parts": [{"function_call": {"name": "f", "args": {"keepMe": None}}}]}),
+        ({"parts": [{"inlineData": {"data": "+/+/AA", "mimeType": "x"}}]},
+         {"parts": [{"inline_data": {"data": "-_-_AA==", "mime_type": "x"}}]}),
+        ({"parts": [{"executable_code": {"code": "1", "language": "python"}}]},
+         {"parts": [{"executable_code": {"code": "1", "language": "PYTHON"}}]}),
+        ({"parts": [{"video_metadata": {"fps": "2.5"}}]}, {"parts": [{"video_metadata": {"fps": 2.5}}]}),
+        ({"parts": [{"thought": 1}, {"thought": "no"}]}, {"parts": [{"thought": True}, {"thought": False}]}),
+        ({}, {}),
+    ],
+)  # fmt: skip
+def test_what_adk_stores(given: dict[str, Any], stored: dict[str, Any]) -> None:
+    from google.genai import types
+
+    made, faults = walk(given)
+    assert (made, faults) == (stored, [])
+    assert types.Content.model_validate(given).model_dump(mode="json", exclude_none=True) == stored
+
+
+@pytest.mark.parametrize(
+    ("given", "places", "rest"),
+    [
+        ({"parts": [{"text": "a", "mood": 1}]}, ["content.parts[0].mood"], {"parts": [{"text": "a"}]}),
+        ({"role": 5, "parts": []}, ["content.role"], {"parts": []}),
+        ({"parts": "none"}, ["content.parts"], {}),
+        ({"parts": [None, {"text": "b"}]}, ["content.parts[0]"], {"parts": [{"text": "b"}]}),
+        ({"parts": [{"inline_data": {"data": "!!!"}}]}, ["content.parts[0].inline_data.data"], {"parts": [{"inline_data": {}}]}),
+        ({"parts": [{"functionCall": {"name": "a"}, "function_call": {"name": "b"}}]},
+         ["content.parts[0].function_call"], {"parts": [{"function_call": {"name": "a"}}]}),
+        ({"parts": [{"function_call": {"args": [1]}}]}, ["content.parts[0].function_call.args"],
+         {"parts": [{"function_call": {}}]}),
+        ({"parts": [{"thought": 2}]}, ["content.parts[0].thought"], {"parts": [{}]}),
+    ],
+)  # fmt: skip
+def test_what_adk_refuses_is_told_and_left_out(given: dict[str, Any], places: list[str], rest: dict[str, Any]) -> None:
+    from google.genai import types
+    from pydantic import ValidationError
+
+    made, faults = walk(given)
+    assert (made, faults) == (rest, places)
+    with pytest.raises(ValidationError):
+        types.Content.model_validate(given)
+    types.Content.model_validate(rest)
+
+
+def test_missing_fields_are_filled_in_as_adk_does() -> None:
+    made, faults = walk({}, "EventActions")
+    assert made == {
+        "state_delta": {}, "artifact_delta": {}, "requested_auth_configs": {}, "requested_tool_confirmations": {},
+    }  # fmt: skip
+    assert faults == []
+    assert walk({"requested_tool_confirmations": {"c": {}}}, "EventActions")[0]["requested_tool_confirmations"] == {
+        "c": {"hint": "", "confirmed": False}
+    }
+
+
+def test_a_required_field_that_is_missing_is_told() -> None:
+    assert walk({"compaction": {"start_timestamp": 1.0}}, "EventActions")[1] == [
+        "eventactions.compaction.end_timestamp",
+        "eventactions.compaction.compacted_content",
+    ]
+
+
+def test_camel_case_events_become_snake_case_and_application_data_keeps_its_keys() -> None:
+    event = {
+        "invocationId": "i",
+        "content": {"parts": [{"functionCall": {"args": {"orderId": 1}, "name": "f"}}]},
+        "actions": {
+            "stateDelta": {"lastOrder": None},
+            "requestedToolConfirmations": {"callId": {"payload": {"aB": 1}}},
+        },
+        "longRunningToolIds": ["x"],
+        "ownField": {"isKept": None},
+    }
+    assert looks_camel(event, "")
+    assert canonical(event) == {
+        "invocation_id": "i",
+        "content": {"parts": [{"function_call": {"args": {"orderId": 1}, "name": "f"}}]},
+        "actions": {
+            "state_delta": {"lastOrder": None},
+            "requested_tool_confirmations": {"callId": {"payload": {"aB": 1}}},
+        },
+        "long_running_tool_ids": ["x"],
+        "ownField": {"isKept": None},
+    }
+
+
+def test_go_s_own_spelling_is_read() -> None:
+    found = Findings(go=True)
+    made = shape({"StateDelta": {"A": 1}, "SkipSummarization": True}, model("EventActions"), "actions", found)
+    assert (made["state_delta"], made["skip_summarization"], found.faults) == ({"A": 1}, True, [])
+
+
+def test_a_lenient_walk_refuses_nothing() -> None:
+    odd = {"content": {"parts": [{"mood": 1}, None], "role": 5}, "partial": "maybe", "actions": 7}
+    assert canonical(odd) == odd
+
+
+def test_places_are_bounded() -> None:
+    found = Findings()
+    shape({"parts": [{"k" * 5_000: 1} for _ in range(5_000)]}, model("Content"), "content", found)
+    assert len(found.losses) == 5_000
+    assert len(found.faults) == 1_000
+    assert max(len(loss.place) for loss in found.losses) < 600
