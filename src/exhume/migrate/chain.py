@@ -6,9 +6,10 @@ import dataclasses
 from collections import deque
 from typing import NamedTuple
 
-from exhume.errors import Refused
+from exhume.errors import Refused, UsageError
 from exhume.migrate.interface import Step
 from exhume.migrate.steps import registered_steps
+from exhume.redact import printable
 from exhume.schema.detection import Detection, Layout
 
 #: Layouts that are not moved, whatever steps there are, and what to do about it.
@@ -92,8 +93,12 @@ def find_path(source: str, target: str) -> tuple[Step, ...]:
     Among paths of equal length the one whose steps were registered first is taken.
 
     Raises:
+        UsageError: there is no layout of that name.
         Refused: no steps lead there.
     """
+    known = [node.name for node in layouts_graph()]
+    if target not in known:
+        raise UsageError(f"there is no layout {printable(target, limit=40)}.", todo=f"Known are {', '.join(known)}.")
     if source in _IMMOVABLE:
         what, todo = _IMMOVABLE[source]
         raise Refused(what, todo=todo)

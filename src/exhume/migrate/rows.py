@@ -19,7 +19,7 @@ from exhume.stores.interface import Cell, Row, Store
 
 #: How SQLAlchemy spells a naive time in SQLite, and the only spelling that every ADK release reads.
 _ADK_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?\Z", re.ASCII)
-#: Stands for a time of a state row that cannot be read, in a run that keeps the original in quarantine.
+#: Stands for a time of a state row that has none, or none that can be read (the original is then in quarantine).
 _EPOCH = 0.0
 _EVENT_KEY = ("id", "event_id", "app_name", "user_id", "session_id")
 _STATE_KEY = ("app_name", "user_id", "id", "session_id")
@@ -124,7 +124,10 @@ class ReaderHop:
         wanted = ("create_time", "update_time") if table == "sessions" else ("update_time",)
         for column in wanted:
             known = record.create_time if column == "create_time" else record.update_time
-            if known is None:
+            if known is None and not record.columns:  # state kept key by key has no time of its own
+                losses.append(Loss("no-time-to-epoch", column))
+                times.append(self._clock(_EPOCH))
+            elif known is None:
                 problems.append(_problem(record, column, f"the {column} cannot be read"))
                 other = record.update_time if column == "create_time" else record.create_time
                 known = other if other is not None else _EPOCH

@@ -203,6 +203,8 @@ def _state_differences(one: StateRecord | None, other: StateRecord | None) -> It
     yield from unreadable.values()
     if "state" not in unreadable:
         yield from differences(one.state, other.state, "state")
+    if not one.columns or not other.columns:
+        return  # state kept key by key has no time of its own
     for column in ("create_time", "update_time"):
         ours, theirs = getattr(one, column), getattr(other, column)
         if not same_time(ours, theirs):
