@@ -38,7 +38,10 @@ def test_the_readme_names_every_command(command: str) -> None:
 
 def test_the_readme_names_only_commands_and_options_that_exist() -> None:
     exhume = build()
-    for line in re.findall(r"^(?:.*/)?exhume ([^\n`]*)$", README, flags=re.MULTILINE):
+    blocks = "\n".join(re.findall(r"```bash\n(.*?)```", README, flags=re.DOTALL))
+    lines = re.findall(r"(?:^|/)exhume ([^\n]*)$", blocks, flags=re.MULTILINE)
+    assert len(lines) > 15
+    for line in lines:
         words = line.split("#")[0].split()
         assert words[0] in exhume.commands, line
         known = {option for parameter in exhume.commands[words[0]].params for option in parameter.opts}

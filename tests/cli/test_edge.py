@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from exhume.cli.app import build
+
 EXHUME = str(Path(sys.executable).with_name("exhume"))
 REFUND_DESK = Path(__file__).resolve().parents[2] / "fixtures" / "refund-desk-1.21.0.db"
 
@@ -100,7 +102,8 @@ def test_an_option_can_come_from_the_environment_and_from_the_configuration(tmp_
     (tmp_path / "exhume.toml").write_text('[detect]\nformat = "json"\n')
     assert json.loads(exhume("detect", REFUND_DESK, cwd=tmp_path).stdout)["layout"] == "v0"
     shown = exhume("detect", REFUND_DESK, cwd=tmp_path, EXHUME_DETECT_FORMAT="markdown").stdout
-    assert shown.startswith("#")
+    assert shown.startswith("## ")
+    assert json.loads(exhume("detect", REFUND_DESK, "--format", "json", cwd=tmp_path).stdout)["layout"] == "v0"
     assert exhume("detect", REFUND_DESK, cwd=tmp_path, EXHUME_VERSION="1").returncode == 0
 
 
@@ -138,3 +141,10 @@ def test_a_signal_leaves_nothing_behind(sent: signal.Signals, tmp_path: Path, ad
         assert child.returncode in (5, -sent)
         assert set(no_sqlite_is_touched(work)) <= {"out.db", "box.db"}
     assert no_sqlite_is_touched(source.parent) == [source.name]
+
+
+def test_every_option_has_its_variable_under_its_own_name() -> None:
+    for name, command in build().commands.items():
+        for parameter in command.params:
+            longest = max(parameter.opts, key=len).lstrip("-").replace("-", "_")
+            assert parameter.name == longest, f"EXHUME_{name}_{longest} would not be read"

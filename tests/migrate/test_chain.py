@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from exhume.errors import Refused
+from exhume.errors import Refused, UsageError
 from exhume.events.interface import ReadOptions
 from exhume.events.model import EventKey, TimeZoneReport
 from exhume.migrate import steps as registry
@@ -42,7 +42,6 @@ def test_the_shortest_path_is_found(source: str, target: str, names: list[str]) 
     [
         ("v1", "v0", "no steps lead from v1 to v0"),
         ("v1", "go", "From v1 exhume can make: sqlite-service"),
-        ("v0", "nonsense", "no steps lead from v0 to nonsense"),
         ("mixed", "v1", "half migrated"),
         ("foreign", "v1", "--table-prefix"),
         ("unknown-version", "v1", "newer exhume"),
@@ -52,6 +51,12 @@ def test_what_cannot_be_moved_is_refused_with_a_reason(source: str, target: str,
     with pytest.raises(Refused) as error:
         find_path(source, target)
     assert said in error.value.diagnostics()
+
+
+def test_a_layout_that_is_none_is_an_error_of_usage() -> None:
+    with pytest.raises(UsageError, match="no layout nonsense") as error:
+        find_path("v0", "nonsense")
+    assert "sqlite-service" in error.value.todo
 
 
 def test_a_step_is_registered_once() -> None:

@@ -15,7 +15,9 @@ from exhume.redact import mask_url, printable
 
 def main() -> NoReturn:
     """Runs `exhume` with the arguments of the process and exits."""
-    signal.signal(signal.SIGTERM, _terminate)
+    # Python's own KeyboardInterrupt would end in typer, without a word
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupted)
     sys.exit(run(sys.argv[1:]))
 
 
@@ -31,16 +33,10 @@ def run(arguments: list[str]) -> int:
     except ExhumeError as error:
         complain(error)
         return int(error.exit_code)
-    except typer.Abort:
-        complain(Interrupted("Interrupted.", todo="Nothing half-made was left; run the same command again."))
-        return int(ExitCode.INTERRUPTED)
     except typer.TyperException as error:
         print(f"exhume: {printable(error.format_message())}", file=sys.stderr)
         print("  Run `exhume --help`, or the command with `--help`.", file=sys.stderr)
         return int(ExitCode.USAGE)
-    except KeyboardInterrupt:
-        complain(Interrupted("Interrupted.", todo="Nothing half-made was left; run the same command again."))
-        return int(ExitCode.INTERRUPTED)
     except BrokenPipeError:
         # the reader of our output went away (`| head`): no message, and no second error when Python flushes at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -64,15 +60,24 @@ def complain(error: ExhumeError) -> None:
 def _internal(error: Exception) -> int:
     import traceback
 
-    details = mask_url("".join(traceback.format_exception(error)))
-    with tempfile.NamedTemporaryFile(
-        "w", prefix="exhume-error-", suffix=".txt", delete=False, encoding="utf-8"
-    ) as file:
-        file.write(details.encode("utf-8", "backslashreplace").decode("utf-8"))
-    print(f"exhume: internal error ({type(error).__name__}); the details are in {file.name}", file=sys.stderr)
-    print("  This is a bug of exhume: please report it with that file.", file=sys.stderr)
+    print(
+        f"exhume: internal error ({type(error).__name__}); {_kept(traceback.format_exception(error))}", file=sys.stderr
+    )
+    print("  This is a bug of exhume: please report it with the details.", file=sys.stderr)
     return int(ExitCode.INTERNAL)
 
 
-def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
-    raise Interrupted("Ended by SIGTERM.", todo="Nothing half-made was left; run the same command again.")
+def _kept(details: list[str]) -> str:
+    """Keeps the details of an internal error in a file; says where, or why not."""
+    try:
+        with tempfile.NamedTemporaryFile("wb", prefix="exhume-error-", suffix=".txt", delete=False) as file:
+            file.write(mask_url("".join(details)).encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        return f"the details could not be kept: {error.strerror}"
+    return f"the details are in {file.name}"
+
+
+def _interrupted(number: int, _frame: FrameType | None) -> NoReturn:
+    raise Interrupted(
+        f"Ended by {signal.Signals(number).name}.", todo="Nothing half-made was left; run the same command again."
+    )

@@ -10,6 +10,7 @@ import builtins
 import datetime as dt
 import decimal
 import pathlib
+import types
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +18,6 @@ from typing import Any
 from exhume.pickles.nodes import Converted, SetValue
 
 _LONGEST_DECIMAL = 10_000
-_LONGEST_RANGE = 1_000
 _LATIN1 = frozenset({"latin1", "latin-1", "iso-8859-1", "iso8859-1"})
 
 Builder = Callable[[tuple[Any, ...]], Any]
@@ -204,16 +204,18 @@ def deque_of(args: tuple[Any, ...]) -> list[Any]:
 def _range(args: tuple[Any, ...]) -> Converted:
     if not 1 <= len(args) <= 3 or not all(_is_int(part) for part in args):
         raise ValueError("a range of something that is no integer")
-    whole = range(*args)
-    # len() of a huge range raises; its ends do not
-    if whole[:_LONGEST_RANGE] == whole:
-        return Converted("range-to-list", list(whole))
-    return Converted("range-to-text", f"[{whole.start}, {whole.stop}, {whole.step}]")
+    return Converted("range-to-text", repr(range(*args)))
 
 
 def exception_text(name: str, args: tuple[Any, ...]) -> Converted:
-    """An exception as its class name and arguments, such as `ValueError('kept')`."""
-    return Converted("exception-to-text", f"{name}({', '.join(_shown(part) for part in args)})")
+    """The message of one of Python's own exceptions, which is what ADK 2.13 stores of it; the loss names its class."""
+    if len(args) > 1:
+        text = f"({', '.join(_shown(part) for part in args)})"
+    elif args and (name == "KeyError" or args[0].__class__ is not str):
+        text = _shown(args[0])
+    else:
+        text = args[0] if args else ""
+    return Converted(f"exception-to-text ({name})", text)
 
 
 def _shown(value: Any) -> str:
@@ -226,6 +228,12 @@ def is_exception(module: str, name: str) -> bool:
     """Is this one of Python's own exceptions? Looked up by exact name among the classes of `builtins`."""
     known = getattr(builtins, name, None) if module == "builtins" and name.isidentifier() else None
     return isinstance(known, type) and issubclass(known, BaseException)
+
+
+def builtin_text(name: str) -> str | None:
+    """What `str` gives of one of Python's own functions or classes, which is what ADK 2.13 stores; None for others."""
+    known = getattr(builtins, name, None) if name.isidentifier() else None
+    return repr(known) if isinstance(known, type | types.BuiltinFunctionType) else None
 
 
 #: (module, name) -> what rebuilds it. Those that the reviewed set lacks count only under `--allow-global`.

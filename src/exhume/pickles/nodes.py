@@ -103,8 +103,8 @@ class EnumValue(NamedTuple):
 class Converted(NamedTuple):
     """A value that had to become another one, with the kind of that loss: encode `value` in its place, count `kind`.
 
-    Kinds: `path-to-text`, `reference-to-text`, `exception-to-text`, `counter-to-object`, `deque-to-list`,
-    `range-to-list`, `range-to-text`.
+    Kinds: `path-to-text`, `reference-to-text`, `exception-to-text (CLASS)`, `counter-to-object`, `deque-to-list`,
+    `range-to-text`.
     """
 
     kind: str

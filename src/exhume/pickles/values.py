@@ -22,7 +22,7 @@ from typing import Any
 
 from exhume.pickles.allowed import Allowed
 from exhume.pickles.budget import DEFAULT_BUDGET, Budget
-from exhume.pickles.builders import BUILDERS, deque_of, exception_text, is_exception, uuid_of
+from exhume.pickles.builders import BUILDERS, builtin_text, deque_of, exception_text, is_exception, uuid_of
 from exhume.pickles.interface import MalformedPickle, NamedGlobal, UnsafeGlobal
 from exhume.pickles.keys import KeyGuard
 from exhume.pickles.measure import measure
@@ -127,7 +127,8 @@ class _Rebuilder:
         entry = self._allowed.entry(node.module, node.name)
         if entry is not None and entry.kind == "form":
             raise _unsafe(node)
-        return Converted("reference-to-text", f"{node.module}.{node.name}")
+        known = builtin_text(node.name) if node.module == "builtins" else None
+        return Converted("reference-to-text", known or f"{node.module}.{node.name}")
 
     # ------------------------------------------------------------------ objects
 

@@ -40,7 +40,7 @@ def command(
             "--ledger", metavar="FILE", help="Hold the log against this list (CSV or JSON Lines); 1 if they differ."
         ),
     ] = None,
-    kind: Annotated[Kind, typer.Option("--ledger-kind", help="What each row of that list is.")] = Kind.APPROVALS,
+    ledger_kind: Annotated[Kind, typer.Option("--ledger-kind", help="What each row of that list is.")] = Kind.APPROVALS,
     column: Annotated[
         list[str] | None,
         typer.Option(
@@ -48,7 +48,7 @@ def command(
         ),
     ] = None,
     reveal: Annotated[bool, typer.Option("--reveal", help="Show credentials in arguments and payloads, too.")] = False,
-    fmt: ReportFormat = Format.TABLE,
+    format: ReportFormat = Format.TABLE,
     output: Output = None,
     app: App = None,
     user: User = None,
@@ -74,8 +74,8 @@ def command(
     )
     with opened(source, read, table_prefix=table_prefix) as (reader, detection):
         found = ledger_of(reader, detection, reveal=reveal)
-    result = None if ledger is None else reconcile(found, ledger, _options(column or [], kind))
-    emit(of_ledger(found, span=Span(started, now()), reconciliation=result), fmt, output)
+    result = None if ledger is None else reconcile(found, ledger, _options(column or [], ledger_kind))
+    emit(of_ledger(found, span=Span(started, now()), reconciliation=result), format, output)
     raise typer.Exit(after_reconcile(differences=0 if result is None else result.differences))
 
 

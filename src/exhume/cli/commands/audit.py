@@ -37,7 +37,7 @@ class FailOn(enum.StrEnum):
 def command(
     context: typer.Context,
     source: Source,
-    fmt: ReportFormat = Format.TABLE,
+    format: ReportFormat = Format.TABLE,
     output: Output = None,
     fail_on: Annotated[
         FailOn, typer.Option("--fail-on", help="Least severity that makes the exit code 1.")
@@ -99,7 +99,7 @@ def command(
         from exhume.cli.output import say
 
         say(f"{write(write_baseline, report.findings)} findings written to {write_baseline}")
-    emit(of_audit(report), fmt, output)
+    emit(of_audit(report), format, output)
     raise typer.Exit(after_audit(report, fail_on=Severity[fail_on.name]))
 
 

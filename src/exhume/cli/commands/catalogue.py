@@ -8,19 +8,19 @@ import typer
 
 
 def rules(
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """List the rules of the audit: id, severity, name."""
-    import json
+    from json import dumps
 
     from exhume.report.audit_view import rule_pages
 
     pages = rule_pages()
-    if as_json:
+    if json:
         listed = [
             {"rule": page.id, "name": page.name, "severity": page.level, "summary": page.summary} for page in pages
         ]
-        print(json.dumps(listed, indent=2))
+        print(dumps(listed, indent=2))
         return
     width = max(len(page.name) for page in pages)
     for page in pages:

@@ -13,7 +13,7 @@ from exhume.report.formats import Format
 
 def command(
     source: Source,
-    fmt: ReportFormat = Format.TABLE,
+    format: ReportFormat = Format.TABLE,
     output: Output = None,
     require: Annotated[
         str | None,
@@ -51,5 +51,5 @@ def command(
             statements = upgrade_sql(store, detection, sql)
             write((f"{statement};\n" for statement in statements), output=output, stream=sys.stdout)
             return
-    emit(of_detection(detection, span=Span(started, now())), fmt, output)
+    emit(of_detection(detection, span=Span(started, now())), format, output)
     raise typer.Exit(after_detect(detection, required=None if require is None else meets(detection, require)))

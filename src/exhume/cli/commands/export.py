@@ -29,7 +29,7 @@ class Hidden(enum.StrEnum):
 
 def command(
     source: Source,
-    fmt: Annotated[
+    format: Annotated[
         Kind, typer.Option("--format", "-f", help="JSON lines of events, ADK session JSON, or an eval set of ADK.")
     ] = Kind.JSONL,
     output: Output = None,
@@ -55,7 +55,7 @@ def command(
     read = ReadOptions(
         timezone=source_timezone, allow_globals=tuple(allow_global or ()), app=app, user=user, session=session
     )
-    options = ExportOptions(format=ExportFormat(fmt.value), redact=Redact(redact.value), name=name)
+    options = ExportOptions(format=ExportFormat(format.value), redact=Redact(redact.value), name=name)
     with opened(source, read, table_prefix=table_prefix) as (reader, detection):
         result = export(reader, detection, options)
         write(result.pieces, output=output, stream=sys.stdout)

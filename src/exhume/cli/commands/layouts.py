@@ -7,14 +7,14 @@ from typing import Annotated
 import typer
 
 
-def command(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
+def command(json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
     """List the known layouts and which can be moved to which."""
-    import json
+    from json import dumps
 
     from exhume.migrate.chain import layouts_graph
 
     graph = layouts_graph()
-    if as_json:
+    if json:
         listed = [
             {
                 "layout": node.name,
@@ -23,7 +23,7 @@ def command(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = 
             }
             for node in graph
         ]
-        print(json.dumps(listed, indent=2))
+        print(dumps(listed, indent=2))
         return
     width = max(len(node.name) for node in graph)
     for node in graph:

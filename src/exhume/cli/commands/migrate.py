@@ -37,7 +37,7 @@ def command(
         Path | None, typer.Option("--workdir", metavar="DIR", help="Folder for temporary files between hops.")
     ] = None,
     table_prefix: TablePrefix = "",
-    fmt: ReportFormat = Format.TABLE,
+    format: ReportFormat = Format.TABLE,
     output: Output = None,
     quiet: Quiet = False,
 ) -> None:
@@ -61,5 +61,5 @@ def command(
             progress=update,
         )
         result = api.migrate(source, destination, options)
-    emit(of_migration(result), fmt, output)
+    emit(of_migration(result), format, output)
     raise typer.Exit(after_migrate(result))

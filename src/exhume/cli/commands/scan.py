@@ -13,7 +13,7 @@ from exhume.report.formats import Format
 
 def command(
     source: Source,
-    fmt: ReportFormat = Format.TABLE,
+    format: ReportFormat = Format.TABLE,
     output: Output = None,
     allow_global: AllowGlobal = None,
     extract: Annotated[
@@ -48,5 +48,5 @@ def command(
             second_opinion=second_opinion,
             progress=update,
         )
-    emit(of_scan(result, span=Span(started, now())), fmt, output)
+    emit(of_scan(result, span=Span(started, now())), format, output)
     raise typer.Exit(after_scan(refused=result.values_refused))

@@ -16,7 +16,7 @@ def command(
     app: App = None,
     user: User = None,
     reveal: Annotated[bool, typer.Option("--reveal", help="Show credentials, too.")] = False,
-    fmt: ReportFormat = Format.TABLE,
+    format: ReportFormat = Format.TABLE,
     output: Output = None,
     source_timezone: SourceTimezone = "auto",
     allow_global: AllowGlobal = None,
@@ -37,4 +37,4 @@ def command(
     )
     with opened(source, read, table_prefix=table_prefix) as (reader, detection):
         found = timeline(reader, detection, session=session, reveal=reveal)
-    emit(of_timeline(found, span=Span(started, now())), fmt, output)
+    emit(of_timeline(found, span=Span(started, now())), format, output)

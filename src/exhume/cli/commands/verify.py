@@ -18,7 +18,7 @@ def command(
     source_timezone: SourceTimezone = "auto",
     allow_global: AllowGlobal = None,
     table_prefix: TablePrefix = "",
-    fmt: ReportFormat = Format.TABLE,
+    format: ReportFormat = Format.TABLE,
     output: Output = None,
 ) -> None:
     """Compare two databases event by event, whatever their layouts; both are only read."""
@@ -33,5 +33,5 @@ def command(
         read=ReadOptions(timezone=source_timezone, allow_globals=tuple(allow_global or ())), table_prefix=table_prefix
     )
     result = api.verify(source, destination, options)
-    emit(of_verify(result), fmt, output)
+    emit(of_verify(result), format, output)
     raise typer.Exit(after_verify(equal=result.equal))
