@@ -16,6 +16,9 @@ from exhume.schema.detection import Layout
 APP, USER, TEMPORARY = "app:", "user:", "temp:"
 _SCOPES = (APP, USER)
 _DELTAS = "state deltas"
+#: Layouts whose services write rows of app and user only when there is something to keep in them: SqliteSessionService,
+#: and adk-go (session/database/service.go).
+_ROWS_WHEN_NEEDED = (Layout.SQLITE_SERVICE, Layout.GO)
 
 
 def deltas(log: SessionLog) -> list[tuple[Entry, dict[str, Any]]]:
@@ -152,7 +155,8 @@ class MissingStateRow(Rule):
 
     ## How ADK behaves
     DatabaseSessionService writes both rows when a session is created and takes them for granted when an event is
-    appended (google.adk.sessions.database_session_service). SqliteSessionService writes them only when needed.
+    appended (google.adk.sessions.database_session_service). SqliteSessionService and adk-go write them only when
+    needed; adk-js writes them always and makes missing ones anew.
 
     ## Harmless causes
     Tables that were restored or copied in part.
@@ -171,7 +175,7 @@ class MissingStateRow(Rule):
         super().__init__(context)
         self._apps: set[str] = set()
         self._users: set[tuple[str, str]] = set()
-        self._expected = context.detection.layout is not Layout.SQLITE_SERVICE
+        self._expected = context.detection.layout not in _ROWS_WHEN_NEEDED
 
     def state_row(self, row: StateRecord) -> Iterable[Finding]:
         if row.user_id is None:
