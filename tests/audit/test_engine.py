@@ -17,7 +17,7 @@ from exhume.audit.engine import MOST_PER_SESSION, AuditOptions, audit, fingerpri
 from exhume.audit.findings import AuditReport, Finding, Severity
 from exhume.errors import UsageError
 from exhume.events.model import Capability, EventKey, EventRecord, SessionKey, StateRecord
-from tests.audit.building import Log, build
+from tests.audit.building import Log, build, run
 
 FAULTY = {
     "sessions": [
@@ -215,3 +215,10 @@ def test_a_crowd_of_events_takes_no_longer_than_its_number(kind: str) -> None:
     report = audit(source, detection, AuditOptions(select=OWN))
     assert report.summary.events == len(source.records)
     assert time.process_time() - begun < 5
+
+
+@pytest.mark.parametrize("stamp", ["9" * 400, "-1" + "0" * 399, "1e308"])
+def test_a_timestamp_that_is_no_time_is_told(stamp: str) -> None:
+    event = {"event_data": f'{{"author": "user", "timestamp": {stamp}}}'}
+    (finding,) = run({"sessions": [{"events": [event]}]}, "EXH306").findings
+    assert "event_data.timestamp is no time" in finding.message

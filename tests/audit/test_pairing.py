@@ -138,6 +138,12 @@ def test_an_event_without_time_stays_with_its_neighbour_in_storage() -> None:
     assert order(build_log(KEY, None, source.records)) == ["e3", "e1", "e2"]
 
 
+def test_an_event_without_time_after_a_clock_that_went_back() -> None:
+    source, _ = build({"sessions": [{"events": [{"at": 5, "text": "b"}, {"at": 1, "text": "a"}, {"text": "c"}]}]})
+    source.records[2].time = None
+    assert order(build_log(KEY, None, source.records)) == ["e2", "e3", "e1"]
+
+
 def test_a_response_before_its_call_by_the_clock_only() -> None:
     log = log_of({"at": 5, "call": {"id": "x"}}, {"at": 3, "response": {"id": "x"}})
     assert pairs(log) == {"e2": "e1"}

@@ -78,7 +78,8 @@ def _by_time(records: Sequence[EventRecord]) -> tuple[Sequence[EventRecord], boo
     for record in records:
         time = record.time
         if time is None or time != time:  # noqa: PLR0124 - NaN
-            return _by_time_carried(records), True
+            ordered = False
+            break
         if time <= last:
             if time < last:
                 ordered = False
@@ -91,6 +92,8 @@ def _by_time(records: Sequence[EventRecord]) -> tuple[Sequence[EventRecord], boo
         position = record.position
     if ordered:
         return records, ties
+    if any(record.time is None or record.time != record.time for record in records):
+        return _by_time_carried(records), True
     arranged = sorted(records, key=lambda record: (record.time, record.position))
     times = {record.time for record in arranged}
     return arranged, len(times) < len(arranged)
