@@ -8,8 +8,8 @@ importing ADK. `--check` compares instead of writing and exits 1 when the file i
 Kinds of fields: `str`, `int`, `float`, `bool`, `bytes`, `any` (application data, never looked into), `object`
 (application data that must be an object), `scheme` (a security scheme, see below), `enum:NAME`, `model:NAME`, `[KIND]`
 for lists and sets, `{KIND}` for objects whose keys are the application's. A field's name comes with its alias where
-that is not its camelCase form. `defaults` are the values other than null that ADK fills in for a missing field; without a field
-of `required` ADK refuses the object.
+that is not its camelCase form. `defaults` are the values other than null that ADK fills in for a missing field;
+without a field of `required` ADK refuses the object.
 """
 
 from __future__ import annotations

@@ -55,5 +55,5 @@ class Reader(Protocol):
     def events(self) -> Iterator[EventRecord]: ...
 
     def time_zone(self) -> TimeZoneReport:
-        """How times were read; complete before the first event is yielded, but for `ambiguous` counts, after the last."""
+        """How times were read; complete before the first event is yielded."""
         ...
