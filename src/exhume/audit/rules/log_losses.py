@@ -103,7 +103,7 @@ class LostActions(Rule):
         self._with_state += 1
         if len(self._sample) < _ENOUGH_SESSIONS:
             self._sample.append(session_evidence(log.key, note="has state, and its events have no action"))
-        old = row.create_time is not None and row.create_time == int(row.create_time)
+        old = row.create_time is not None and float(row.create_time).is_integer()
         if self._migrated and old and len(self._unexplained) < _MOST_SESSIONS:
             self._unexplained.append((log.key, list(row.state)[:_MOST_KEYS_TOLD]))
 

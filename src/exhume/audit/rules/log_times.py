@@ -190,11 +190,11 @@ class StaleSessionRow(Rule):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        # On a server update_time may be in the zone of a process (1.21.0 to 2.0.0), and so may unproved events;
-        # then a whole offset proves nothing. On SQLite it is UTC in every release.
         # adk-js sets the time after it has written the row (core/src/sessions/database_session_service.ts), so an old
         # one says nothing there.
         self._loose = context.detection.layout is Layout.JS
+        # On a server update_time may be in the zone of a process (1.21.0 to 2.0.0), and so may unproved events;
+        # then a whole offset proves nothing. On SQLite it is UTC in every release.
         self._zones_open = (
             context.detection.info.dialect not in ("sqlite", "") or context.time_zone.proof == "not proved"
         )
@@ -207,7 +207,7 @@ class StaleSessionRow(Rule):
         last = log.entries[-1]
         if last.time is not None and last.time - updated <= _TOLERANCE:  # in order of time
             return ()
-        if updated == int(updated):
+        if float(updated).is_integer():
             return ()
         newer = [entry for entry in log.entries if entry.time is not None and entry.time - updated > _TOLERANCE]
         if not newer:
