@@ -169,7 +169,7 @@ class LostActions(Rule):
 
     def finish(self) -> Iterator[Finding]:
         yield from self._close_app()
-        if self._any_action or self._with_state < _ENOUGH_SESSIONS:
+        if self._any_action or self._with_state < _ENOUGH_SESSIONS or not self.context.whole:
             return
         message = (
             f"{plural(self._with_state, 'session')} with events have state, and no event of the whole database has any "
