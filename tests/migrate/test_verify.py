@@ -16,6 +16,7 @@ from exhume.events.model import EventKey
 from exhume.migrate.interface import MigrateOptions, VerifyOptions, VerifyReport
 from exhume.migrate.run import migrate
 from exhume.migrate.verify import LISTED, verify
+from tests.conftest import FIXTURES, unpack
 
 SERVICE = "sqlitesvc-2.13.0-utc"
 V1 = "db-2.13.0-utc"
@@ -155,12 +156,20 @@ def adk_migrate(source: Path, destination: Path, zone: str = "UTC") -> None:
     subprocess.run(command, check=True, capture_output=True, env=environment)
 
 
+@pytest.fixture(scope="module")
+def lossy_pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A v0 file with values that google-adk's loader refuses, and what its migrator made of it."""
+    folder = tmp_path_factory.mktemp("lossy")
+    source = unpack(FIXTURES / "adk" / "db-1.21.0-utc.db.gz", folder / "source.db")
+    adk_migrate(source, folder / "lossy.db")
+    return source, folder / "lossy.db"
+
+
 class TestWhatAdkLost:
     """Outcomes of `adk migrate session` 2.13.0, made here and now."""
 
-    def test_emptied_actions_are_found(self, adk_db: Callable[[str], Path], tmp_path: Path) -> None:
-        source, lossy = adk_db("db-1.21.0-utc"), tmp_path / "lossy.db"
-        adk_migrate(source, lossy)
+    def test_emptied_actions_are_found(self, lossy_pair: tuple[Path, Path], tmp_path: Path) -> None:
+        source, lossy = lossy_pair
         allowed = ReadOptions(allow_globals=("shop_models.*", "collections.*", "builtins.*"))
         report = verify(source, lossy, VerifyOptions(read=allowed))
         emptied = {one.key for one in report.differences if one.field.startswith("actions.")}
@@ -181,9 +190,8 @@ class TestWhatAdkLost:
         one = next(one for one in off if one.source is not None and one.destination is not None)
         assert round(float(one.destination or 0) - float(one.source or 0)) in (-18000, -14400)
 
-    def test_what_cannot_be_read_is_a_difference(self, adk_db: Callable[[str], Path], tmp_path: Path) -> None:
-        source, lossy = adk_db("db-1.21.0-utc"), tmp_path / "lossy.db"
-        adk_migrate(source, lossy)
+    def test_what_cannot_be_read_is_a_difference(self, lossy_pair: tuple[Path, Path]) -> None:
+        source, lossy = lossy_pair
         report = verify(source, lossy)
         unreadable = [one for one in report.differences if one.source and one.source.startswith("(cannot be read")]
         assert unreadable
