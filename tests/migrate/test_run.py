@@ -182,8 +182,6 @@ class TestRefusals:
             migrate(source, tmp_path / "x.db", MigrateOptions(quarantine=tmp_path / "x.db"))
         with pytest.raises(UsageError, match="does not exist"):
             migrate(source, tmp_path / "x.db", MigrateOptions(workdir=tmp_path / "missing"))
-        with pytest.raises(UsageError, match="for servers"):
-            migrate(source, tmp_path / "x.db", MigrateOptions(resume=True))
 
     def test_a_name_that_is_taken_meanwhile_is_not_overwritten(
         self, adk_db: Callable[[str], Path], out: Path, monkeypatch: pytest.MonkeyPatch
@@ -509,3 +507,29 @@ def slow_run(source: Path, out: Path) -> subprocess.Popen[bytes]:
         time.sleep(0.02)
     time.sleep(0.3)
     return child
+
+
+def test_resume_starts_where_nothing_was_begun_and_knows_a_finished_file(
+    adk_db: Callable[[str], Path], tmp_path: Path
+) -> None:
+    source, destination = adk_db("db-1.18.0-ny"), tmp_path / "out.db"
+    options = MigrateOptions(read=ALLOWED, resume=True)
+    first = migrate(source, destination, options)
+    assert (first.status, first.verified) == ("complete", True)
+    assert any("nothing had been begun" in note for note in first.notes)
+    made = destination.read_bytes()
+    second = migrate(source, destination, options)
+    assert (second.status, second.verified) == ("complete", True)
+    assert second.tables["events"] == first.tables["events"]
+    assert any("compared with the source" in note for note in second.notes)
+    assert destination.read_bytes() == made
+
+
+def test_resume_refuses_a_destination_that_holds_something_else(adk_db: Callable[[str], Path], tmp_path: Path) -> None:
+    destination = tmp_path / "out.db"
+    options = MigrateOptions(read=ALLOWED, resume=True)
+    migrate(adk_db("db-1.18.0-ny"), destination, options)
+    made = destination.read_bytes()
+    with pytest.raises(Refused, match="does not hold what the source holds"):
+        migrate(adk_db("db-1.21.0-utc"), destination, options)
+    assert destination.read_bytes() == made

@@ -31,7 +31,8 @@ class MigrateOptions:
         workdir: folder for temporary stores; None means the system's place.
         table_prefix: what the source's tables are called before their usual names.
         dry_run: say what would be done, write nothing.
-        resume: go on with a run that was killed (server destinations).
+        resume: go on after a run that was ended. A file is made whole or not at all: a finished one is compared
+            with the source, otherwise the run starts anew.
     """
 
     to: str = Layout.V1

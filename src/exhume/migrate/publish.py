@@ -15,7 +15,11 @@ _SIDECARS = ("-wal", "-shm", "-journal")
 
 
 def destination_path(
-    text: str | os.PathLike[str], source: str | os.PathLike[str], *, what: str = "destination"
+    text: str | os.PathLike[str],
+    source: str | os.PathLike[str],
+    *,
+    what: str = "destination",
+    may_exist: bool = False,
 ) -> Path:
     """The path of a file to make.
 
@@ -23,6 +27,7 @@ def destination_path(
         text: path or SQLite URL.
         source: of the migration, which must be another file.
         what: how errors call it.
+        may_exist: a file of that name is no error.
 
     Raises:
         UsageError: not a file name, or its folder does not exist.
@@ -43,7 +48,7 @@ def destination_path(
             f"the folder {path.parent} of the {what} does not exist.", todo="Make it, or name another file."
         )
     for taken in (path, *(path.with_name(path.name + suffix) for suffix in _SIDECARS)):
-        if os.path.lexists(taken):
+        if os.path.lexists(taken) and not (may_exist and taken == path):
             raise Refused(f"the {what} cannot be made: {taken} exists.", todo="Name a file that does not exist.")
     return path
 

@@ -12,16 +12,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from exhume import __version__
-from exhume.errors import ExhumeError, Incomplete, UsageError
+from exhume.errors import ExhumeError, Incomplete, Refused, UsageError
 from exhume.events.model import TimeZoneReport
 from exhume.migrate import plan, space
 from exhume.migrate.chain import find_path, readable_detection, starting_layout
 from exhume.migrate.hops import Chain, Findings, Folders, check_drift, rows_to_read
-from exhume.migrate.interface import MigrateOptions, MigrationReport, Step
+from exhume.migrate.interface import MigrateOptions, MigrationReport, Step, VerifyOptions
 from exhume.migrate.publish import destination_path, mode_like, publish
 from exhume.migrate.quarantine import Quarantine
 from exhume.migrate.signals import Signals, caught
 from exhume.migrate.transfer import Ledger, transfer
+from exhume.migrate.verify import verify
 from exhume.migrate.workspace import sweep
 from exhume.migrate.write import clear_errors
 from exhume.schema.detect import detect
@@ -69,10 +70,9 @@ class _Migration:
         self.started = datetime.now(UTC)
         self.options, self.store, self.signals = options, store, signals
         self.source_path = parse_location(source).path
+        self.source_name = source
         self.destination_name = parse_location(destination).name
-        if options.resume:
-            raise UsageError("--resume is for servers; a file is made whole or not at all.", todo="Leave it out.")
-        self.final = destination_path(destination, source)
+        self.final = destination_path(destination, source, may_exist=options.resume)
         self.aside = self._quarantine_path(source)
         self.detection: Detection = detect(store, table_prefix=options.table_prefix)
         layout = starting_layout(self.detection)
@@ -87,7 +87,34 @@ class _Migration:
     def run(self) -> MigrationReport:
         if not self.steps:
             return self._report("nothing to do", Ledger(None))
+        if self.options.resume:
+            if os.path.lexists(self.final):
+                return self._made_before()
+            self.findings.notes.append(
+                "nothing had been begun: a file is made whole or not at all, so this run started"
+            )
         return self._dry_run() if self.options.dry_run else self._write()
+
+    def _made_before(self) -> MigrationReport:
+        """`--resume` after a run that was ended when its file had its name already: is everything there?"""
+        options = VerifyOptions(read=self.options.read, table_prefix=self.options.table_prefix)
+        with self.findings.timed("verify"):
+            found = verify(self.source_name, self.final, options)
+        if not found.equal or found.destination_layout != self.layouts[-1]:
+            raise Refused(
+                f"the destination {self.final} exists, and does not hold what the source holds.",
+                todo="Name a file that does not exist; `exhume verify` tells the differences.",
+            )
+        self._check_unchanged()
+        self.findings.notes.append("the destination had been finished by a run before; it was compared with the source")
+        self.findings.zone = found.source_time_zone
+        ledger = Ledger(None)
+        for table, there in found.tables.items():
+            count = ledger.count(table)
+            count.read, count.written, count.created = there.source, there.destination - there.created, there.created
+        report = self._report("complete", ledger)
+        report.verified = True
+        return report
 
     def _dry_run(self) -> MigrationReport:
         """Reads and judges everything in the first hop, and writes nothing."""

@@ -40,7 +40,8 @@ class Signals:
         """
         if self.received is not None:
             raise Interrupted(
-                f"stopped by {self.received}; nothing was left at the destination.", todo="Run the same command again."
+                f"stopped by {self.received}; nothing was left at the destination.",
+                todo="Run the same command again, with --resume if you like: a file is made whole or not at all.",
             )
 
     @contextlib.contextmanager
