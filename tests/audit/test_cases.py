@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.audit.building import run
 
 from exhume.audit.rule import catalogue
+from tests.audit.building import run
 
 CASES = Path(__file__).resolve().parent.parent / "cases"
 

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import FIXTURES
-from tests.report import samples
 
 from exhume.audit.approvals_ledger import LedgerOptions, Reconciliation, reconcile, spreadsheet_safe
 from exhume.audit.ledger import Ledger, LedgerRow, action_fingerprint, ledger
@@ -22,6 +20,8 @@ from exhume.report.formats import Format, render
 from exhume.report.results import of_ledger
 from exhume.schema.detect import detect
 from exhume.stores import open_store
+from tests.conftest import FIXTURES
+from tests.report import samples
 
 Database = Callable[[str], Path]
 

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.conftest import FIXTURES, unpack
 
 from exhume.audit.engine import AuditOptions, audit
 from exhume.audit.findings import AuditReport
 from exhume.events.readers import open_reader
 from exhume.schema.detect import detect
 from exhume.stores.sqlite import SqliteStore
+from tests.conftest import FIXTURES, unpack
 
 LOSSY = FIXTURES / "lossy"
 

@@ -9,8 +9,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.conftest import FIXTURES
-from tests.report import samples
 
 from exhume.audit.timeline import Timeline, timeline
 from exhume.errors import NothingToLookAt, UsageError
@@ -18,6 +16,8 @@ from exhume.events.interface import ReadOptions
 from exhume.events.readers import open_reader
 from exhume.schema.detect import detect
 from exhume.stores import open_store
+from tests.conftest import FIXTURES
+from tests.report import samples
 
 Database = Callable[[str], Path]
 
