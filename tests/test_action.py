@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from exhume.cli.app import build
-
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -71,11 +69,36 @@ def test_the_action_passes_inputs_as_data_only() -> None:
     assert set(action["outputs"]) == {"exit-code", "sarif"}
 
 
-@pytest.mark.parametrize("hook", yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text()), ids=lambda h: h["id"])
-def test_hooks_call_commands_that_exist(hook: dict[str, object]) -> None:
-    program, command = str(hook["entry"]).split()
-    assert program == "exhume"
-    options = {option for parameter in build().commands[command].params for option in parameter.opts}
-    arguments = hook["args"]
-    assert isinstance(arguments, list)
-    assert {word for word in arguments if word.startswith("--")} <= options
+HOOKS = {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())}
+
+
+@pytest.mark.parametrize(
+    ("hook", "names", "code"),
+    [
+        ("exhume-detect", ["db-2.13.0-utc"], 0),
+        ("exhume-detect", ["db-2.13.0-utc", "db-1.18.0-ny"], 1),
+        ("exhume-audit", [], 0),
+    ],
+)
+def test_hooks_take_every_file_that_changed(
+    hook: str, names: list[str], code: int, adk_db: Callable[[str], Path], tmp_path: Path
+) -> None:
+    python, *rest = str(HOOKS[hook]["entry"]).split()
+    assert python == "python"
+    files = [str(adk_db(name)) for name in names]
+    done = subprocess.run([sys.executable, *rest, *HOOKS[hook]["args"], *files], cwd=tmp_path, check=False)
+    assert done.returncode == code
+
+
+def test_the_audit_hook_fails_on_an_incident(incident_db: Callable[[str], Path], tmp_path: Path) -> None:
+    rest = str(HOOKS["exhume-audit"]["entry"]).split()[1:]
+    files = [str(incident_db("v1kolkata")), str(incident_db("v1a"))]
+    done = subprocess.run(
+        [sys.executable, *rest, *HOOKS["exhume-audit"]["args"], *files],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "EXH101" in done.stdout
