@@ -214,3 +214,29 @@ def test_millions_of_conversions_stay_small() -> None:
     _, read = as_exhume_stores({"v": shared})
     assert len(read.losses) == 20**4
     assert len({id(loss) for loss in read.losses}) < 1_100
+
+
+@pytest.mark.parametrize("key", [None, 1, 1.5, math.nan, True, (1, 2), b"x"], ids=repr)
+@pytest.mark.parametrize("item", [None, {}, 7])
+def test_field_names_that_are_no_text_are_refused_by_their_text(key: Any, item: Any) -> None:
+    made = encode_actions({"state_delta": {}, key: item})
+    assert len(made.faults) == 1
+    assert made.faults[0].place.startswith("actions.")
+    assert all(type(name) is str for name in made.data)
+
+
+@pytest.mark.parametrize("field", ["artifact_delta", "requested_tool_confirmations", "agent_state", "state_delta"])
+def test_keys_that_become_the_same_text_are_refused_in_every_field(field: str) -> None:
+    item: Any = {"hint": "x"} if field == "requested_tool_confirmations" else 1
+    made = encode_actions({field: {1: item, "1": item}})
+    assert [fault.place for fault in made.faults] == [f"actions.{field}.1"]
+    assert [loss.kind for loss in made.losses].count("key-to-text") == 1
+
+
+def test_a_field_is_not_overruled_by_an_extra_field_of_the_same_name() -> None:
+    value = ModelValue(
+        "google.adk.events.event_actions", "EventActions", {"state_delta": {"a": 1}}, {"state_delta": {"b": 2}}
+    )
+    made = encode_actions(value)
+    assert made.data["state_delta"] == {"a": 1}
+    assert [fault.place for fault in made.faults] == ["actions.state_delta"]

@@ -63,17 +63,15 @@ def encode_actions(value: Any) -> Encoded:
     found = Findings()
     actions = model("EventActions")
     if isinstance(value, ModelValue):
-        # pydantic keeps fields of later releases in __pydantic_extra__ only where a model allows extra fields
-        value = {**value.fields, **value.extra} if value.extra else value.fields
+        value = _fields_of(value, "actions", found)
     plain: dict[str, Any] = {}
     fields = actions.fields
-    for key, item in value.items():
-        if item is None and key in fields:
+    for name, item in _by_text(value, "actions", found).items():
+        if item is None and name in fields:
             continue
         if item is None or (type(item) is dict and not item):
-            plain[key] = item
+            plain[name] = item
         else:
-            name = key if type(key) is str else _key_text(key, "actions", found)
             plain[name] = _native(item, fields.get(name), ("actions", name), found)
     data = shape(plain, actions, "actions", found)
     return Encoded(data, tuple(found.losses), tuple(found.faults))
@@ -96,10 +94,7 @@ def _native(item: Any, spec: Field | None, place: Place, found: Findings) -> Any
         return [_native(one, spec.about, (place, index), found) for index, one in enumerate(members)]
     if spec.kind == DICT and kind is dict:
         return {
-            key if type(key) is str else _key_text(key, place, found): _native(
-                one, spec.about, (place, str(key)), found
-            )
-            for key, one in item.items()
+            name: _native(one, spec.about, (place, name), found) for name, one in _by_text(item, place, found).items()
         }
     if spec.kind == BYTES and kind in (bytes, bytearray):
         return base64.urlsafe_b64encode(item).decode()
@@ -109,7 +104,7 @@ def _native(item: Any, spec: Field | None, place: Place, found: Findings) -> Any
 def _object(item: Any, declared: Model | None, place: Place, found: Findings) -> Any:
     """An object at a field of a model or a security scheme: fields by their Python names."""
     if type(item) is ModelValue:
-        fields = {**item.fields, **item.extra} if item.extra else item.fields
+        fields = _fields_of(item, place, found)
         declared = declared or known_model(item.name)
         if item.name == "ExtendedOAuth2" and "issuer_url" in fields:
             # ADK dumps the scheme by the declared union, whose OAuth2 has no such field: no release stores it as JSON
@@ -122,13 +117,39 @@ def _object(item: Any, declared: Model | None, place: Place, found: Findings) ->
         return encode(item, place, found)
     known = declared.fields if declared is not None else {}
     made: dict[str, Any] = {}
-    for key, one in fields.items():
-        name = key if type(key) is str else _key_text(key, place, found)
+    for name, one in _by_text(fields, place, found).items():
         spec = known.get(name)
         if spec is None and type(one) is ModelValue:
             made[name] = _object(one, None, (place, name), found)
         else:
             made[name] = _native(one, spec, (place, name), found)
+    return made
+
+
+def _fields_of(item: ModelValue, place: Place, found: Findings) -> dict[Any, Any]:
+    """Fields of an object with those that pydantic keeps in `__pydantic_extra__`; a name in both is refused."""
+    if not item.extra:
+        return item.fields
+    twice = [name for name in item.extra if name in item.fields]
+    for name in twice:
+        found.refuse((place, str(name)), "it is a field and an extra field of one object")
+    return {**item.extra, **item.fields} if twice else {**item.fields, **item.extra}
+
+
+def _by_text(fields: dict[Any, Any], place: Place, found: Findings) -> dict[str, Any]:
+    """An object with its keys as text; keys that become the same text are refused, and the first one stays."""
+    if all(type(key) is str for key in fields):
+        return fields
+    made: dict[str, Any] = {}
+    for original, item in fields.items():
+        name = original
+        if type(name) is not str:
+            name = _key_text(original, place, found)
+            found.lose("key-to-text", (place, name))
+        if name in made:
+            found.refuse((place, name), "two keys of this object become the same text")
+        else:
+            made[name] = item
     return made
 
 
@@ -155,15 +176,8 @@ def encode(value: Any, place: Place, found: Findings) -> Any:
 
 def _encode_dict(value: dict[Any, Any], place: Place, found: Findings) -> dict[str, Any]:
     made: dict[str, Any] = {}
-    for original, one in value.items():
-        key = original
-        if type(key) is not str:
-            key = _key_text(original, place, found)
-            found.lose("key-to-text", (place, key))
+    for key, one in _by_text(value, place, found).items():
         inner = (place, key)
-        if key in made:
-            found.refuse(inner, "two keys of this object become the same text")
-            continue
         kind = type(one)
         # the scalars that most states hold, without the price of a call
         made[key] = one if kind is str or kind is int or one is None else encode(one, inner, found)
@@ -224,10 +238,8 @@ def _encode_model(value: ModelValue, place: Place, found: Findings) -> dict[str,
     """An object inside application data: all its fields, those that are None too, as ADK's `model_dump()` has them."""
     found.lose("object-to-json", place)
     known = known_model(value.name) if value.module.startswith(("google.", "fastapi.")) else None
-    fields = {**value.fields, **value.extra} if value.extra else value.fields
     made: dict[str, Any] = {}
-    for key, one in fields.items():
-        name = key if type(key) is str else _key_text(key, place, found)
+    for name, one in _by_text(_fields_of(value, place, found), place, found).items():
         spec = known.fields.get(name) if known is not None else None
         if spec is not None and spec.kind == BYTES and isinstance(one, (bytes, bytearray)):
             made[name] = base64.urlsafe_b64encode(one).decode()
