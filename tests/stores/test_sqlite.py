@@ -105,6 +105,19 @@ def test_bad_utf8_and_nul_come_back_byte_for_byte(make: Callable[..., SqliteStor
     ]
 
 
+def test_bad_utf8_in_the_middle_repeats_and_skips_no_row(make: Callable[..., SqliteStore]) -> None:
+    texts = [b"caf\xe9" if number == 700 else b"row %d" % number for number in range(1000)]
+    store = make(
+        "CREATE TABLE t (a TEXT, b)",
+        rows=("INSERT INTO t VALUES (CAST(? AS TEXT), ?)", [(text, -place) for place, text in enumerate(texts)]),
+    )
+    forwards = store.rows("t", ["a"])
+    backwards = store.rows("t", ["a"], order_by=["b"])
+    pairs = list(zip(forwards, backwards, strict=True))  # both read at once, and both meet it
+    assert [one.row[0] for one, _ in pairs] == [text.decode("utf-8", "surrogateescape") for text in texts]
+    assert [other.position for _, other in pairs] == list(range(1000, 0, -1))
+
+
 @pytest.mark.parametrize("encoding", ["UTF-16le", "UTF-16be"])
 def test_utf16_databases_are_read_in_the_order_of_utf8(make: Callable[..., SqliteStore], encoding: str) -> None:
     words = ["\ue000", "\U0001f600", "a", "\u0100", "B"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -200,6 +201,7 @@ class SqliteStore:
     def _begin(self, uri: str) -> sqlite3.Connection:
         connection = self._connect(uri)
         try:
+            connection.text_factory = str  # until a text is not UTF-8, see `_run`
             connection.set_progress_handler(self._look_at_budget, _STEPS_PER_LOOK)
             self._steps_left += self._budget()
             connection.execute("BEGIN")
@@ -286,11 +288,13 @@ class SqliteStore:
         return None
 
     def _placed(self, statement: str, values: tuple[str | bytes, ...]) -> Iterator[Ordered]:
+        # tuple.__new__ is what Ordered(...) comes to; this runs once for every row of every table
+        make, kind = tuple.__new__, Ordered
         for row in self._run(statement, values):
             position = row[0]
-            if not isinstance(position, int):  # the scan saw it, the look-up does not find it
+            if position.__class__ is not int:  # the scan saw it, the look-up does not find it
                 raise damaged(self._name, "row numbers are out of order")
-            yield Ordered(position, row[1:])
+            yield make(kind, (position, row[1:]))
 
     def _count_in_order(self, table: Table) -> int:
         """Counts the rows and checks that row numbers ascend, as they do in every table that SQLite wrote.
@@ -315,14 +319,34 @@ class SqliteStore:
             raise NothingToLookAt(f"{self._name} has no table {printable(name, limit=80)}.") from None
 
     def _run(self, statement: str, values: tuple[str | bytes, ...] = ()) -> Iterator[tuple[Cell, ...]]:
-        """Rows of one statement; every error of SQLite comes out as an error for a person."""
+        """Rows of one statement; every error of SQLite comes out as an error for a person.
+
+        Texts are taken for UTF-8 at first, which sqlite3 reads much faster than through a function of ours. At the
+        first one that is not, the statement runs again with the function, past the rows that were given already: in
+        one snapshot it gives the same rows in the same order.
+        """
         if self._connection is None:
             raise NothingToLookAt(f"{self._name} is closed already.")
-        self._steps_left += self._budget()
+        given = 0
         try:
+            self._steps_left += self._budget()
             cursor = self._connection.execute(statement, values)
             try:
-                yield from cursor
+                for row in cursor:
+                    given += 1
+                    yield row
+                return
+            except sqlite3.OperationalError as error:
+                # errors of SQLite itself carry its code
+                if self._connection.text_factory is _TEXT or hasattr(error, "sqlite_errorcode"):
+                    raise
+            finally:
+                cursor.close()
+            self._connection.text_factory = _TEXT
+            self._steps_left += self._budget()
+            cursor = self._connection.execute(statement, values)
+            try:
+                yield from itertools.islice(cursor, given, None)
             finally:
                 cursor.close()
         except FAILURES as error:
