@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 import re
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,7 +19,7 @@ import orjson
 
 from exhume.events.model import Loss
 
-STR, LIST, MODEL, OBJECT, ANY, BYTES, ENUM, BOOL, INT, FLOAT, DICT, SCHEME = range(12)
+STR, LIST, MODEL, OBJECT, ANY, BYTES, ENUM, BOOL, INT, FLOAT, DICT, SCHEME, ROUTE = range(13)
 _SCALARS = {
     "str": STR,
     "object": OBJECT,
@@ -28,8 +29,10 @@ _SCALARS = {
     "int": INT,
     "float": FLOAT,
     "scheme": SCHEME,
+    "route": ROUTE,
 }
-_EXACT: dict[str, type] = {"str": str, "object": dict, "bool": bool, "int": int, "float": float}
+#: Kinds whose values of that type pass as they are. Not numbers: JSON has no NaN and no infinity.
+_EXACT: dict[str, type] = {"str": str, "object": dict, "bool": bool, "int": int}
 #: What pydantic's lax mode takes for a boolean, in lower case.
 _TRUE = frozenset({"1", "t", "true", "y", "yes", "on"})
 _FALSE = frozenset({"0", "f", "false", "n", "no", "off"})
@@ -196,6 +199,9 @@ def shape(value: dict[str, Any], of: Model, place: Place, found: Findings) -> di
         if exact is not None:
             if type(item) is not exact:
                 made = _other(item, spec, (place, key), found)
+        elif kind == FLOAT and type(item) is float and not math.isfinite(item) and not found.lenient:
+            found.lose("nan-to-null", (place, key))  # and null is the same as absent
+            continue
         elif kind != ANY:
             made = _entered(item, spec, (place, key), found)
         if made is not _REFUSED:
@@ -217,11 +223,19 @@ def _complete(out: dict[str, Any], of: Model, place: Place, found: Findings) -> 
             found.refuse((place, name), "it is missing, and ADK 2.13 refuses the session without it")
 
 
+def _whole(value: dict[str, Any], of: Model, place: Place, found: Findings) -> Any:
+    """A nested model in its shape; `_REFUSED` where it lacks what ADK cannot do without, which has been told."""
+    out = shape(value, of, place, found)
+    if of.required and not found.lenient and any(name not in out for name in of.required):
+        return _REFUSED
+    return out
+
+
 def _entered(item: Any, spec: Field, place: Place, found: Findings) -> Any:
     """A value of a kind that has to be looked at."""
     kind, about = spec.kind, spec.about
     if kind == MODEL:
-        return shape(item, about, place, found) if type(item) is dict else _other(item, spec, place, found)
+        return _whole(item, about, place, found) if type(item) is dict else _other(item, spec, place, found)
     if kind == LIST:
         return _list(item, about, place, found) if type(item) is list else _other(item, spec, place, found)
     if kind == DICT:
@@ -234,16 +248,24 @@ def _entered(item: Any, spec: Field, place: Place, found: Findings) -> Any:
     if kind == ENUM and type(item) is str:
         # genai's enums take any case (`CaseInSensitiveEnum`), and keep a name that they do not know
         return item.upper() if item not in about and item.upper() in about else item
+    if kind == FLOAT:
+        return item if type(item) is float and math.isfinite(item) else _other(item, spec, place, found)
+    if kind == ROUTE and (_is_route(item) or (type(item) is list and all(map(_is_route, item)))):
+        return item
     if kind == SCHEME:
         return without_nulls(item) if type(item) is dict else _other(item, spec, place, found)
     return _other(item, spec, place, found)
+
+
+def _is_route(item: Any) -> bool:
+    return type(item) in (bool, int, str)
 
 
 def _list(items: list[Any], about: Field, place: Place, found: Findings) -> list[Any]:
     if about.kind == MODEL:
         inner = about.about
         shaped = [
-            shape(one, inner, (place, i), found) if type(one) is dict else _member(one, about, (place, i), found)
+            _whole(one, inner, (place, i), found) if type(one) is dict else _member(one, about, (place, i), found)
             for i, one in enumerate(items)
         ]
     else:
@@ -273,6 +295,7 @@ def _other(item: Any, spec: Field, place: Place, found: Findings) -> Any:
 _NAMES = {
     **{STR: "a text", LIST: "a list", MODEL: "an object", OBJECT: "an object", BYTES: "base64", ENUM: "a text"},
     **{BOOL: "a boolean", INT: "a whole number", FLOAT: "a number", DICT: "an object", SCHEME: "an object"},
+    **{ROUTE: "a boolean, a whole number, a text or a list of these"},
 }
 
 
@@ -292,7 +315,8 @@ def _lax(item: Any, kind: int) -> Any:
     if kind == FLOAT:
         if isinstance(item, (bool, int)) and abs(item) < 1 << 1000:
             return float(item)
-        return float(item) if isinstance(item, str) and _REAL.fullmatch(item) else _REFUSED
+        number = float(item) if isinstance(item, str) and _REAL.fullmatch(item) else math.nan
+        return number if math.isfinite(number) else _REFUSED
     return _REFUSED
 
 
@@ -327,6 +351,8 @@ def without_nulls(value: Any) -> Any:
 
 def looks_camel(data: dict[str, Any], text: str) -> bool:
     """Is an event, or the content or the actions in it, spelt in camelCase? A quick test, wrong only towards yes."""
+    if _spelt_by_adk(data):
+        return False
     return (
         "invocationId" in data
         or '"functionCall"' in text
@@ -334,6 +360,36 @@ def looks_camel(data: dict[str, Any], text: str) -> bool:
         or '"stateDelta"' in text
         or '"requestedToolConfirmations"' in text
     )
+
+
+def _spelt_by_adk(data: dict[str, Any]) -> bool:
+    """Are all names of the event, its actions, its content and the parts in it ADK's own? Nearly always they are, and
+    looking at those few costs less than a search of the whole text."""
+    event, actions_names, content_names, part_names = _snake_names()
+    if not data.keys() <= event:
+        return False
+    content = data.get("content")
+    if content.__class__ is dict:
+        if not content.keys() <= content_names:
+            return False
+        parts = content.get("parts")
+        if parts.__class__ is list:
+            for part in parts:
+                if part.__class__ is dict and not part.keys() <= part_names:
+                    return False
+    actions = data.get("actions")
+    return actions.__class__ is not dict or actions.keys() <= actions_names
+
+
+@cache
+def _snake_names() -> tuple[frozenset[str], ...]:
+    """Python names of the fields of an event, its actions (but `compaction`, which holds a content of its own), its
+    content and a part."""
+    event, actions, content, part = (
+        frozenset(one.name for one in model(name).fields.values())
+        for name in ("Event", "EventActions", "Content", "Part")
+    )
+    return event, actions - {"compaction"}, content, part
 
 
 def canonical(data: dict[str, Any]) -> dict[str, Any]:

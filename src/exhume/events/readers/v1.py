@@ -47,12 +47,15 @@ class V1Reader(TableReader):
         spots = [names.index(name) if name in names else len(names) for name in _WANTED]
         padded = len(names) in spots
         pick = itemgetter(*spots)
+        # tuple.__new__ is what EventKey(...) comes to; this runs once for every event
+        make, kind = tuple.__new__, EventKey
+        record = self.record
         for position, row in self.rows(table, _ORDER, "session_id"):
             ident, app, user, session, invocation, time_cell, cell = pick((*row, None) if padded else row)
             if not (type(ident) is type(app) is type(user) is type(session) is str):
                 ident, app, user, session = cell_text(ident), cell_text(app), cell_text(user), cell_text(session)
-            key = EventKey(app, user, session, ident)
-            yield self.record(key, position, (invocation, time_cell, cell), names, row)
+            key = make(kind, (app, user, session, ident))
+            yield record(key, position, (invocation, time_cell, cell), names, row)
 
     def record(
         self, key: EventKey, position: int, cells: tuple[Cell, Cell, Cell], names: tuple[str, ...], row: Row
