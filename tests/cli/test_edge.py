@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -148,3 +149,9 @@ def test_every_option_has_its_variable_under_its_own_name() -> None:
         for parameter in command.params:
             longest = max(parameter.opts, key=len).lstrip("-").replace("-", "_")
             assert parameter.name == longest, f"EXHUME_{name}_{longest} would not be read"
+
+
+def test_verbose_says_what_the_run_ran_on(tmp_path: Path) -> None:
+    done = exhume("--verbose", "detect", REFUND_DESK, "--format", "json", cwd=tmp_path)
+    assert json.loads(done.stdout)["layout"] == "v0"
+    assert re.fullmatch(r"exhume [\d.]+, Python [\d.]+, SQLite [\d.]+; configuration: none; \d+\.\d\d s\n", done.stderr)

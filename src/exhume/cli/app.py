@@ -5,6 +5,7 @@ Rich markup is off, so that `--help` starts at once and no text is ever interpre
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -76,7 +77,12 @@ def _root(
             help="Defaults and suppressions (default: exhume.toml or [tool.exhume] of pyproject.toml here).",
         ),
     ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Say on stderr what this run ran on, and how long it took.")
+    ] = False,
 ) -> None:
+    if verbose:
+        context.call_on_close(_run_record(context))
     if version:
         from exhume import __version__
 
@@ -86,3 +92,25 @@ def _root(
         use(context, config)
         return
     print(context.get_help())
+
+
+def _run_record(context: typer.Context) -> Callable[[], None]:
+    """What `--verbose` says when the run is over: versions, configuration, time."""
+    import platform
+    import sqlite3
+    import time
+
+    from exhume import __version__
+    from exhume.cli.config import of
+    from exhume.cli.output import say
+
+    started = time.monotonic()
+
+    def tell() -> None:
+        path = of(context).path
+        say(
+            f"exhume {__version__}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}; "
+            f"configuration: {path or 'none'}; {time.monotonic() - started:.2f} s"
+        )
+
+    return tell
