@@ -34,7 +34,7 @@ OVERRIDES = {
     # a union of models that are told apart by their content; ADK stores the Python names (`type_`, `in_`)
     ("AuthConfig", "auth_scheme"): "scheme",
     # bool, int, str or a list of these: pydantic keeps each as it is
-    ("EventActions", "route"): "any",
+    ("EventActions", "route"): "route",
 }
 
 

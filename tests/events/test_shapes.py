@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -135,3 +136,34 @@ def test_places_are_bounded() -> None:
     assert len(found.losses) == 5_000
     assert len(found.faults) == 1_000
     assert max(len(loss.place) for loss in found.losses) < 600
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_numbers_that_json_lacks_are_absent_and_told(number: float) -> None:
+    found = Findings()
+    made = shape({"parts": [{"video_metadata": {"fps": number}}]}, model("Content"), "content", found)
+    assert made == {"parts": [{"video_metadata": {}}]}
+    assert [loss.kind for loss in found.losses] == ["nan-to-null"]
+    assert found.faults == []
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        ({"compaction": {"start_timestamp": math.nan, "end_timestamp": 2.0, "compacted_content": {}}}, {}),
+        ({"compaction": {"start_timestamp": 1.0, "end_timestamp": "1e999", "compacted_content": {}}}, {}),
+        ({"requested_auth_configs": {"a": {"credential_key": "k"}}}, {"requested_auth_configs": {}}),
+        ({"render_ui_widgets": [{"id": "i"}, {"id": "j", "provider": "p"}]},
+         {"render_ui_widgets": [{"id": "j", "provider": "p", "payload": {}}]}),
+        ({"route": {"a": 1}}, {}),
+        ({"route": [["a"]]}, {}),
+        ({"route": [1, "a", True]}, {"route": [1, "a", True]}),
+    ],
+)  # fmt: skip
+def test_what_is_left_of_refused_actions_is_what_adk_takes(given: dict[str, Any], stored: dict[str, Any]) -> None:
+    from google.adk.events.event_actions import EventActions
+
+    made, faults = walk(given, "EventActions")
+    assert {name: value for name, value in made.items() if value or name in stored} == stored
+    assert bool(faults) == (given != stored)
+    EventActions.model_validate(made)
