@@ -15,7 +15,7 @@ from exhume.audit.findings import AuditReport, Evidence, Finding
 from exhume.events.model import EventKey, Problem, TimeZoneReport
 from exhume.migrate.interface import Difference, LossCount, MigrationReport, RefusedRow, TableCount, VerifyReport
 from exhume.redact import mask_url
-from exhume.report.wire import plain, rfc3339
+from exhume.report.wire import Items, plain, rfc3339
 from exhume.schema.detection import Detection
 
 Document = dict[str, Any]
@@ -195,7 +195,7 @@ def audit_document(report: AuditReport) -> Document:
             "suppressed": summary.suppressed,
             "unreadable": summary.unreadable,
         },
-        "findings": [finding_part(finding) for finding in report.findings],
+        "findings": Items(finding_part, report.findings),
         "notes": list(report.notes),
     }
 

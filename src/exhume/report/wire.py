@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from exhume.redact import printable
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1)  # UTC; without a zone, so that it is spelt without an offset
 _MAX_DEPTH = 200
 _MAX_DIGITS = 4300
 
@@ -26,8 +26,7 @@ def rfc3339(epoch: float | None) -> str | None:
         moment = _EPOCH + timedelta(microseconds=round(epoch * 1e6))
     except OverflowError:
         return None
-    text = moment.strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
-    return f"{text}.{moment.microsecond:06d}Z" if moment.microsecond else f"{text}Z"
+    return f"{moment.isoformat()}Z"
 
 
 def now() -> str:
@@ -56,14 +55,35 @@ def plain(value: Any, *, depth: int = _MAX_DEPTH) -> Any:
     return str(value)
 
 
+#: Made once: `json.dumps` would make one for every value.
+_ENCODER = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(", ", ": "))
+
+
 def compact(value: Any) -> str:
     """One value as one line of JSON. ASCII only, so that no control character or lone surrogate leaves raw."""
-    return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(", ", ": "))
+    return _ENCODER.encode(value)
 
 
 def short_json(value: Any, limit: int) -> str:
     """Any value as JSON on one harmless line of at most `limit` characters, for people."""
     return printable(compact(plain(value)), limit=limit)
+
+
+class Items:
+    """A list of a document whose objects are made when they are written: a hundred thousand findings need not be in
+    memory twice."""
+
+    __slots__ = ("_make", "_of")
+
+    def __init__(self, make: Callable[[Any], Mapping[str, Any]], of: Sequence[Any]) -> None:
+        self._make = make
+        self._of = of
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+        return map(self._make, self._of)
 
 
 def document_lines(document: Mapping[str, Any]) -> Iterator[str]:
@@ -75,7 +95,9 @@ def document_lines(document: Mapping[str, Any]) -> Iterator[str]:
     yield "{"
     for index, (key, value) in enumerate(document.items()):
         comma = "," if index < last else ""
-        if isinstance(value, (list, tuple)) and value and isinstance(value[0], Mapping):
+        if isinstance(value, Items) and not value:
+            yield f"  {compact(key)}: []{comma}"
+        elif isinstance(value, Items) or (isinstance(value, (list, tuple)) and value and isinstance(value[0], Mapping)):
             yield f"  {compact(key)}: ["
             for place, item in enumerate(value, start=1):
                 yield f"    {compact(item)}{',' if place < len(value) else ''}"
