@@ -97,6 +97,7 @@ class Shapes:
 
     def plain_kind(self, annotation: Any) -> str:
         import pydantic
+        from google.genai._common import CaseInSensitiveEnum
 
         if annotation is Any or annotation is object:
             return "any"
@@ -105,7 +106,9 @@ class Shapes:
             return f"model:{annotation.__name__}"
         if inspect.isclass(annotation) and issubclass(annotation, enum.Enum):
             self.enums[annotation.__name__] = [str(member.value) for member in annotation]
-            return f"enum:{annotation.__name__}"
+            # genai's own enums take every name; all others only theirs
+            kind = "enum" if issubclass(annotation, CaseInSensitiveEnum) else "choice"
+            return f"{kind}:{annotation.__name__}"
         if annotation in (str, int, float, bool, bytes):
             return str(annotation.__name__)
         raise SystemExit(f"an annotation without a kind: {annotation}")
@@ -113,7 +116,7 @@ class Shapes:
     def literal(self, values: tuple[Any, ...]) -> str:
         name = "Literal_" + "_".join(map(str, values))
         self.enums[name] = [str(value) for value in values]
-        return f"enum:{name}"
+        return f"choice:{name}"
 
 
 def build() -> str:

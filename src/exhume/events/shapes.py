@@ -19,7 +19,7 @@ import orjson
 
 from exhume.events.model import Loss
 
-STR, LIST, MODEL, OBJECT, ANY, BYTES, ENUM, BOOL, INT, FLOAT, DICT, SCHEME, ROUTE = range(13)
+STR, LIST, MODEL, OBJECT, ANY, BYTES, ENUM, BOOL, INT, FLOAT, DICT, SCHEME, ROUTE, CHOICE = range(14)
 _SCALARS = {
     "str": STR,
     "object": OBJECT,
@@ -160,8 +160,9 @@ def _field(name: str, kind: str) -> Field:
         return Field(name, _SCALARS[kind], None, _EXACT.get(kind))
     if kind.startswith("model:"):
         return Field(name, MODEL, model(kind[6:]))
-    if kind.startswith("enum:"):
-        return Field(name, ENUM, frozenset(_document()["enums"][kind[5:]]))
+    if kind.startswith(("enum:", "choice:")):
+        which, _, of = kind.partition(":")
+        return Field(name, ENUM if which == "enum" else CHOICE, frozenset(_document()["enums"][of]))
     inner = _field("", kind[1:-1])
     return Field(name, LIST if kind[0] == "[" else DICT, inner)
 
@@ -226,8 +227,18 @@ def _complete(out: dict[str, Any], of: Model, place: Place, found: Findings) -> 
 def _whole(value: dict[str, Any], of: Model, place: Place, found: Findings) -> Any:
     """A nested model in its shape; `_REFUSED` where it lacks what ADK cannot do without, which has been told."""
     out = shape(value, of, place, found)
-    if of.required and not found.lenient and any(name not in out for name in of.required):
+    if found.lenient:
+        return out
+    if of.required and any(name not in out for name in of.required):
         return _REFUSED
+    if of.name == "ServiceAccount":  # `ServiceAccount._validate_config` of google-adk 2.13.0
+        for name, needed in (
+            ("service_account_credential", not out["use_default_credential"]),
+            ("audience", out["use_id_token"]),
+        ):
+            if needed and not out.get(name):
+                found.refuse((place, name), "it is missing, and ADK 2.13 refuses the session without it")
+                return _REFUSED
     return out
 
 
@@ -251,6 +262,8 @@ def _entered(item: Any, spec: Field, place: Place, found: Findings) -> Any:
     if kind == FLOAT:
         return item if type(item) is float and math.isfinite(item) else _other(item, spec, place, found)
     if kind == ROUTE and (_is_route(item) or (type(item) is list and all(map(_is_route, item)))):
+        return item
+    if kind == CHOICE and type(item) is str and item in about:
         return item
     if kind == SCHEME:
         return without_nulls(item) if type(item) is dict else _other(item, spec, place, found)
@@ -295,7 +308,7 @@ def _other(item: Any, spec: Field, place: Place, found: Findings) -> Any:
 _NAMES = {
     **{STR: "a text", LIST: "a list", MODEL: "an object", OBJECT: "an object", BYTES: "base64", ENUM: "a text"},
     **{BOOL: "a boolean", INT: "a whole number", FLOAT: "a number", DICT: "an object", SCHEME: "an object"},
-    **{ROUTE: "a boolean, a whole number, a text or a list of these"},
+    **{ROUTE: "a boolean, a whole number, a text or a list of these", CHOICE: "one of the words that it can be"},
 }
 
 
