@@ -14,7 +14,9 @@ from urllib.parse import urlsplit
 #: unassigned, line and paragraph separators.
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _PLAIN = re.compile(r"[ -~]*\Z")
-_USERINFO = re.compile(r"(?<=://)([^/?#\s]*)@")
+#: SQLAlchemy lets a password hold `/`, `?` and `#` as they are: all up to the last `@` of the word is masked, even
+#: where that takes a path for a password. The bound keeps hostile text from costing more than its length.
+_PASSWORD = re.compile(r"(?<=://)([^/?#:\s]*):\S{0,2000}@")
 _QUERY_VALUE = re.compile(r"(?<=[?&])([^=&#\s]+)=([^&#\s]*)")
 
 
@@ -48,13 +50,7 @@ def mask_url(text: str) -> str:
     """A URL, or any text that holds URLs, with user passwords and all query values masked."""
     if "://" not in text:
         return text
-    masked = _USERINFO.sub(_mask_userinfo, text)
-    return _QUERY_VALUE.sub(r"\1=***", masked)
-
-
-def _mask_userinfo(match: re.Match[str]) -> str:
-    user, colon, _ = match.group(1).partition(":")
-    return f"{user}:***@" if colon else f"{user}@"
+    return _QUERY_VALUE.sub(r"\1=***", _PASSWORD.sub(r"\1:***@", text))
 
 
 def scheme_of(text: str) -> str:
