@@ -155,3 +155,53 @@ def test_verbose_says_what_the_run_ran_on(tmp_path: Path) -> None:
     done = exhume("--verbose", "detect", REFUND_DESK, "--format", "json", cwd=tmp_path)
     assert json.loads(done.stdout)["layout"] == "v0"
     assert re.fullmatch(r"exhume [\d.]+, Python [\d.]+, SQLite [\d.]+; configuration: none; \d+\.\d\d s\n", done.stderr)
+
+
+def copied(folder: Path) -> Path:
+    path = folder / "evidence.db"
+    path.write_bytes(REFUND_DESK.read_bytes())
+    return path
+
+
+@pytest.mark.parametrize("named", ["evidence.db", "./evidence.db", "link.db", "evidence.db-wal", "evidence.db-journal"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["detect", "evidence.db", "-o"],
+        ["-o@scan", "evidence.db"],
+        ["migrate", "evidence.db", "new.db", "-o"],
+        ["verify", "evidence.db", "evidence.db", "-o"],
+        ["audit", "evidence.db", "-o"],
+        ["audit", "sqlite:///evidence.db", "-o"],
+        ["audit", "evidence.db", "--write-baseline"],
+        ["show", "evidence.db", "s1", "-o"],
+        ["approvals", "evidence.db", "-o"],
+        ["export", "evidence.db", "-o"],
+    ],
+    ids=" ".join,
+)
+def test_no_report_replaces_what_is_read(arguments: list[str], named: str, tmp_path: Path) -> None:
+    evidence = copied(tmp_path)
+    (tmp_path / "link.db").symlink_to(evidence)
+    if arguments[0].startswith("-o@"):  # the option may stand before the source
+        arguments = [arguments[0][3:], "-o", named, *arguments[1:]]
+    else:
+        arguments = [*arguments, named]
+    done = exhume(*arguments, cwd=tmp_path)
+    assert done.returncode == 4, done.stderr
+    assert "would replace it" in done.stderr
+    assert evidence.read_bytes() == REFUND_DESK.read_bytes()
+    assert no_sqlite_is_touched(tmp_path) == ["evidence.db", "link.db"]
+
+
+def test_reports_do_not_replace_lists_or_each_other(tmp_path: Path) -> None:
+    evidence = copied(tmp_path)
+    ledger = tmp_path / "ledger.csv"
+    ledger.write_text("call_id\nx\n")
+    done = exhume("approvals", evidence, "--ledger", ledger, "-o", ledger, cwd=tmp_path)
+    assert (done.returncode, ledger.read_text()) == (4, "call_id\nx\n")
+    assert exhume("audit", evidence, "--write-baseline", "a", "-o", "./a", cwd=tmp_path).returncode == 4
+    for _ in range(2):
+        again = ["--baseline", "known.json"] if (tmp_path / "known.json").exists() else []
+        assert exhume("audit", evidence, *again, "--write-baseline", "known.json", cwd=tmp_path).returncode in (0, 1)
+    assert exhume("audit", evidence, "--baseline", "known.json", "-o", "known.json", cwd=tmp_path).returncode == 4

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
+from exhume.cli.command import Command
 from exhume.cli.commands import (
     approvals,
     audit,
@@ -46,18 +47,18 @@ def build() -> Any:
         context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "EXHUME"},
     )
     app.callback()(_root)
-    app.command("detect")(detect.command)
-    app.command("scan")(scan.command)
-    app.command("migrate")(migrate.command)
-    app.command("verify")(verify.command)
-    app.command("audit")(audit.command)
-    app.command("show")(show.command)
-    app.command("approvals")(approvals.command)
-    app.command("export")(export.command)
-    app.command("layouts")(layouts.command)
-    app.command("rules")(catalogue.rules)
-    app.command("explain")(catalogue.explain)
-    app.command("schema")(schema.command)
+    app.command("detect", cls=Command)(detect.command)
+    app.command("scan", cls=Command)(scan.command)
+    app.command("migrate", cls=Command)(migrate.command)
+    app.command("verify", cls=Command)(verify.command)
+    app.command("audit", cls=Command)(audit.command)
+    app.command("show", cls=Command)(show.command)
+    app.command("approvals", cls=Command)(approvals.command)
+    app.command("export", cls=Command)(export.command)
+    app.command("layouts", cls=Command)(layouts.command)
+    app.command("rules", cls=Command)(catalogue.rules)
+    app.command("explain", cls=Command)(catalogue.explain)
+    app.command("schema", cls=Command)(schema.command)
     root = get_command(app)
     for parameter in root.params:
         if parameter.name != "config":
