@@ -100,6 +100,7 @@ def test_where_it_is_looked_for(tmp_path: Path) -> None:
         ("[[suppress]]\nrule = 'EXH101'\nreason = 'x'\nuntil = 2027", r"suppress\[1\]\.until is not a date"),
         ("audit = ", "is not TOML"),
         ("a = " + "[" * 5000, "is not TOML"),
+        ("a = " + "9" * 5000, "is not TOML"),
         ("# " + "x" * (1 << 20), "larger than 1 MiB"),
     ],
 )
@@ -116,6 +117,12 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
     path.write_bytes(b"a = '\xff'")
     with pytest.raises(UsageError, match="is not TOML"):
         load(path)
+
+
+def test_a_byte_order_mark_is_no_fault(tmp_path: Path) -> None:
+    path = tmp_path / "exhume.toml"
+    path.write_bytes(b"\xef\xbb\xbf[audit]\nfail-on = 'warning'\n")
+    assert load(path).defaults("audit") == {"fail_on": "warning"}
 
 
 def test_a_file_that_is_not_there_is_an_error_only_when_it_was_named(tmp_path: Path) -> None:

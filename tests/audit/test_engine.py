@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import random
 import re
 import time
@@ -222,3 +223,23 @@ def test_a_timestamp_that_is_no_time_is_told(stamp: str) -> None:
     event = {"event_data": f'{{"author": "user", "timestamp": {stamp}}}'}
     (finding,) = run({"sessions": [{"events": [event]}]}, "EXH306").findings
     assert "event_data.timestamp is no time" in finding.message
+
+
+@pytest.mark.parametrize("value", [{}, [], [{}], {"a": [1]}, 5, True, 1e308, "", "\ud800"], ids=repr)
+def test_no_rule_needs_a_field_to_be_of_its_type(value: Any) -> None:
+    event: dict[str, Any] = {
+        "author": "desk",
+        "content": {"parts": [{"function_call": {"id": "c1", "name": "pay", "args": {}}}, {"text": "x"}]},
+        "actions": {"state_delta": {"k": 1}, "requested_tool_confirmations": {"c1": {}}},
+        "long_running_tool_ids": ["c2"],
+    }
+    actions = ["compaction", "rewind_before_invocation_id", "state_delta", "transfer_to_agent", "agent_state"]
+    actions += ["requested_tool_confirmations", "requested_auth_configs", "artifact_delta"]
+    top = ["isolation_scope", "branch", "author", "id", "timestamp", "invocation_id", "partial", "content", "actions"]
+    top += ["long_running_tool_ids", "error_code", "error_message", "node_info", "custom_metadata", "output"]
+    hostile = [{**event, name: value} for name in top]
+    hostile += [{**event, "actions": {**event["actions"], name: value}} for name in actions]
+    later = {"text": "a later turn", "inv": "i2"}
+    for one in hostile:
+        report = run({"sessions": [{"events": [{"event_data": json.dumps(one)}, later]}]})
+        assert report.summary.events == 2

@@ -117,8 +117,8 @@ def _read(path: Path) -> dict[str, Any] | None:
             f"The configuration {printable(path)} is larger than 1 MiB.", todo="Name another with --config."
         )
     try:
-        return tomllib.loads(text.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        return tomllib.loads(text.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:  # also an integer of more digits than Python takes
         raise UsageError(
             f"The configuration {printable(path)} is not TOML: {printable(error, limit=200)}.",
             todo="Correct the file, or name another with --config.",

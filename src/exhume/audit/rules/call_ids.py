@@ -175,7 +175,7 @@ class _LaterTurns:
 
     def __init__(self, log: SessionLog) -> None:
         self.asked = waits_for_person(log)
-        scopes = {entry.data.get("isolation_scope") for entry in log.scoped}
+        scopes = (entry.data.get("isolation_scope") for entry in log.scoped)
         self.excused = self.asked | {scope for scope in scopes if isinstance(scope, str)}
         self.last_text = -1
         self.last = (-1, "")
