@@ -155,10 +155,11 @@ def test_numbers_that_json_lacks_are_absent_and_told(number: float) -> None:
         ({"compaction": {"start_timestamp": 1.0, "end_timestamp": "1e999", "compacted_content": {}}}, {}),
         ({"requested_auth_configs": {"a": {"credential_key": "k"}}}, {"requested_auth_configs": {}}),
         *[({"requested_auth_configs": {"a": {"auth_scheme": SCHEME, "raw_auth_credential": one}}},
-           {"requested_auth_configs": {"a": {"auth_scheme": SCHEME, **({"raw_auth_credential": left} if left else {})}}})
+           {"requested_auth_configs": {"a": {"auth_scheme": SCHEME, **left}}})
           for one, left in [
-              ({"auth_type": "magic"}, None),
-              ({"auth_type": "serviceAccount", "service_account": {"scopes": ["a"]}}, {"auth_type": "serviceAccount"}),
+              ({"auth_type": "magic"}, {}),
+              ({"auth_type": "serviceAccount", "service_account": {"scopes": ["a"]}},
+               {"raw_auth_credential": {"auth_type": "serviceAccount"}}),
           ]],
         ({"render_ui_widgets": [{"id": "i"}, {"id": "j", "provider": "p"}]},
          {"render_ui_widgets": [{"id": "j", "provider": "p", "payload": {}}]}),
