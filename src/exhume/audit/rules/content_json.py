@@ -92,7 +92,9 @@ class NotPortableJson(Rule):
             record = entry.record
             text = record.text
             if text is not None:
-                if not (record.losses or _ODD_ESCAPE.search(text) or not (text.isascii() or _encodes(text))):
+                # one backslash is found many times faster than the beginning of an escape
+                escaped = "\\" in text and _ODD_ESCAPE.search(text)
+                if not (record.losses or escaped or not (text.isascii() or _encodes(text))):
                     continue
                 here = dict.fromkeys((*_told(record.losses), *not_portable(text)))
             else:

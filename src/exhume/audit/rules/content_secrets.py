@@ -33,6 +33,9 @@ _SECRET_ENDS = (
 )
 _SECRET_WORDS = frozenset("".join(words) for words in _SECRET_ENDS)
 _SECRET_NAMES = frozenset({"authorization", "proxyauthorization"})
+_LAST_LETTERS = frozenset(
+    letter for word in (*_SECRET_WORDS, *_SECRET_NAMES) for letter in (word[-1], word[-1].upper())
+)
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 #: Values under secret names that are no secrets: names of types, masks and references to where the secret is kept.
 _NO_SECRET = re.compile(
@@ -76,6 +79,9 @@ def secret_places(value: Any) -> list[str]:
 
 def is_secret_name(name: str) -> bool:
     """Does a field of this name hold a secret? `stripeApiKey` and `db-password` do, `password_hint` does not."""
+    last = name[-1:]
+    if last not in _LAST_LETTERS and last.isascii() and last.isalnum():
+        return False  # nearly every name ends here, ids among the keys of an object too
     words = [word.lower() for word in _WORDS.findall(name[-200:])]
     if not words:
         return False
@@ -108,20 +114,21 @@ _PLAIN = frozenset(
         "usage_metadata",
     }
 )
-_MOST_NAMES = 10_000
+#: Names that are kept; those as long as an id are ids, which do not come again.
+_MOST_NAMES, _LONGEST_NAME = 10_000, 36
 
 
 class _Look:
     """A quick look at an event: is there a name that can be a secret's, or a text that can be JSON?
 
-    Names repeat from event to event, so what is known of one is kept. The walk over the data costs less than a search
-    of the stored text for each of the names.
+    Names repeat from event to event, so those that are known to be harmless are kept. The walk over the data costs less
+    than a search of the stored text for each of the names.
     """
 
-    __slots__ = ("_names",)
+    __slots__ = ("_harmless",)
 
     def __init__(self) -> None:
-        self._names: dict[str, bool] = {}
+        self._harmless: set[str] = set()
 
     def may_hold_secret(self, entry: Entry, acting: bool) -> bool:
         data = entry.data
@@ -137,37 +144,41 @@ class _Look:
                 else:
                     stack.append(part)
         if acting:
-            stack += [value for value in entry.actions.values() if value]
-        if not stack:
-            return False
-        return self._walk(stack)
+            stack += filter(None, entry.actions.values())
+        return bool(stack) and self._walk(stack)
 
     def _walk(self, stack: list[Any]) -> bool:
-        names = self._names
+        harmless = self._harmless
         while stack:
             one = stack.pop()
+            items: Iterable[Any]
             if one.__class__ is dict:
-                for name, item in one.items():
-                    known = names.get(name)
-                    if known or (known is None and self._learn(name)):
-                        return True
-                    kind = item.__class__
-                    if kind is dict or kind is list or (kind is str and item[:1] in _OPENING):
-                        stack.append(item)
+                if not one.keys() <= harmless and self._learn(one.keys() - harmless):
+                    return True
+                items = one.values()
             elif one.__class__ is list:
-                for item in one:
-                    kind = item.__class__
-                    if kind is dict or kind is list or (kind is str and item[:1] in _OPENING):
+                items = one
+            else:
+                if one.__class__ is str and one.lstrip()[:1] in ("{", "["):
+                    return True
+                continue
+            for item in items:
+                kind = item.__class__
+                if kind is str:
+                    if item[:1] in _OPENING:
                         stack.append(item)
-            elif one.__class__ is str and one.lstrip()[:1] in ("{", "["):
-                return True
+                elif kind is dict or kind is list:
+                    stack.append(item)
         return False
 
-    def _learn(self, name: str) -> bool:
-        secret = name == "token" or is_secret_name(name)
-        if len(self._names) < _MOST_NAMES:
-            self._names[name] = secret
-        return secret
+    def _learn(self, names: set[str]) -> bool:
+        """Is any of these a secret's? If not, they are kept, in bounded number."""
+        for name in names:
+            if name == "token" or is_secret_name(name):
+                return True
+            if len(name) < _LONGEST_NAME and len(self._harmless) < _MOST_NAMES:
+                self._harmless.add(name)
+        return False
 
 
 #: How a text begins that may be JSON.

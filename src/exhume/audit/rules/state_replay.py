@@ -145,6 +145,8 @@ class StateDrift(Rule):
             self._user.unread = max(self._user.unread, time)
         for entry, delta in deltas(log):
             for name, value in delta.items():
+                if ":" not in name:  # far the most, and cheaper to tell than a prefix
+                    continue
                 if name.startswith(APP):
                     self._app.write(name[len(APP) :], _time(entry), value, entry.record.key)
                 elif name.startswith(USER):
@@ -201,7 +203,7 @@ class StateDrift(Rule):
             if entry.time is not None and entry.time < begun:
                 continue
             for name, value in delta.items():
-                if not name.startswith((APP, USER, TEMPORARY)):
+                if ":" not in name or not name.startswith((APP, USER, TEMPORARY)):
                     last[name] = (entry, value)
         blind = _blind(log)
         unread = blind[-1].index if blind else -1
