@@ -108,7 +108,8 @@ def _run_record(context: typer.Context) -> Callable[[], None]:
     started = time.monotonic()
 
     def tell() -> None:
-        path = of(context).path
+        config = of(context)
+        path = None if config is None else config.path
         say(
             f"exhume {__version__}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}; "
             f"configuration: {path or 'none'}; {time.monotonic() - started:.2f} s"

@@ -24,8 +24,10 @@ def use(context: typer.Context, path: Path | None) -> None:
     context.default_map = {command: dict(options) for command, options in config.options.items()}
 
 
-def of(context: typer.Context) -> Config:
-    """The configuration of this run; an empty one where there is none."""
+def of(context: typer.Context) -> Config | None:
+    """The configuration of this run; None where there is none, and then nothing is imported for it."""
+    if context.obj is None:
+        return None
     from exhume.audit.config import Config
 
-    return context.obj if isinstance(context.obj, Config) else Config()
+    return context.obj if isinstance(context.obj, Config) else None

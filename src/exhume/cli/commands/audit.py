@@ -108,11 +108,12 @@ def _cover(context: typer.Context, report: AuditReport, options: AuditOptions, b
     from exhume.cli.config import of
 
     config = of(context)
-    if not config.suppressions and baseline is None:
+    suppressions = () if config is None else config.suppressions
+    if not suppressions and baseline is None:
         return
     from exhume.audit.baseline import read
     from exhume.audit.suppress import cover
 
     filters = (options.select, options.ignore, options.app, options.user, options.session, options.since, options.until)
     known = None if baseline is None else read(baseline)
-    cover(report, config.suppressions, baseline=known, whole=not any(filters))
+    cover(report, suppressions, baseline=known, whole=not any(filters))
