@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from datetime import date
 from pathlib import Path
@@ -179,3 +180,15 @@ def test_a_baseline_that_is_not_there(tmp_path: Path) -> None:
         baseline.read(tmp_path / "none.json")
     with pytest.raises(NothingToLookAt, match="cannot be read"):
         baseline.read(tmp_path)
+
+
+def test_a_baseline_does_not_replace_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert baseline.write(pipe, []) == 0
+        assert json.loads(os.read(reader, 1000))["findings"] == []
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -205,3 +206,19 @@ def test_reports_do_not_replace_lists_or_each_other(tmp_path: Path) -> None:
         again = ["--baseline", "known.json"] if (tmp_path / "known.json").exists() else []
         assert exhume("audit", evidence, *again, "--write-baseline", "known.json", cwd=tmp_path).returncode in (0, 1)
     assert exhume("audit", evidence, "--baseline", "known.json", "-o", "known.json", cwd=tmp_path).returncode == 4
+
+
+@pytest.mark.parametrize("command", ["audit", "approvals", "export", "show"])
+def test_a_database_that_is_not_adks_is_nothing_to_look_at(command: str, tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "notes.db") as connection:
+        connection.execute("CREATE TABLE notes (text)")
+    connection.close()
+    done = exhume(command, "notes.db", *(["s"] if command == "show" else []), cwd=tmp_path)
+    assert done.returncode == 3
+    assert "no session store of ADK" in done.stderr
+
+
+def test_a_zone_that_does_not_exist_is_told_where_none_is_needed(tmp_path: Path) -> None:
+    (tmp_path / "log.json").write_text('{"type": "session", "app_name": "a", "user_id": "u", "session_id": "s"}')
+    done = exhume("audit", "log.json", "--source-timezone", "Nowhere/Land", cwd=tmp_path)
+    assert (done.returncode, "Nowhere/Land" in done.stderr) == (2, True)

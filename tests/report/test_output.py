@@ -124,3 +124,25 @@ def test_values_that_no_reader_could_take_are_told() -> None:
 @given(document=st.dictionaries(st.text(max_size=5), ANY.map(plain), max_size=4))
 def test_lines_of_a_document_are_that_document(document: dict[str, Any]) -> None:
     assert json.loads("\n".join(document_lines(document))) == document
+
+
+def test_what_is_no_regular_file_is_written_to_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write(["a report\n"], output=pipe, stream=io.StringIO())
+        assert os.read(reader, 100) == b"a report\n"
+    finally:
+        os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="needs /dev/full")
+def test_a_device_that_takes_nothing_is_an_error(tmp_path: Path) -> None:
+    link = tmp_path / "full"
+    link.symlink_to("/dev/full")
+    with pytest.raises(Incomplete, match="could not be written"):
+        write(["a report\n"], output=link, stream=io.StringIO())
+    assert link.is_symlink()

@@ -92,6 +92,9 @@ def write(path: Path, findings: Iterable[Finding]) -> int:
     text = f'{{\n  "format": "{FORMAT}",\n  "findings": [\n{lines}\n  ]\n}}\n'
     temporary = None
     try:
+        if path.exists() and not path.is_file():  # a device or a pipe, which must not be replaced
+            path.write_text(text, encoding="utf-8")
+            return len(entries)
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)

@@ -45,6 +45,9 @@ def _write_stream(pieces: Iterable[str], stream: TextIO) -> None:
 def _write_file(pieces: Iterable[str], output: Path) -> None:
     if output.is_dir():
         raise UsageError(f"{output} is a folder.", todo="Name a file with -o.")
+    if output.exists() and not output.is_file():
+        _write_device(pieces, output)
+        return
     try:
         handle, name = tempfile.mkstemp(prefix=f".{output.name[:100]}.", suffix=".part", dir=output.parent)
     except OSError as error:
@@ -68,6 +71,19 @@ def _write_file(pieces: Iterable[str], output: Path) -> None:
         ) from error
     finally:
         part.unlink(missing_ok=True)
+
+
+def _write_device(pieces: Iterable[str], output: Path) -> None:
+    """Writes to what is no regular file, such as `/dev/stdout` or a named pipe: it must not be replaced."""
+    try:
+        with output.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+            file.writelines(pieces)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise Incomplete(
+            f"{output} could not be written: {error.strerror}.", todo="Name another file with -o."
+        ) from error
 
 
 def _usual_mode(output: Path) -> int:

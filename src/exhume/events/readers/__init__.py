@@ -5,8 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import cast
 
-from exhume.errors import Refused
+from exhume.errors import NothingToLookAt, Refused
 from exhume.events.interface import Reader, ReadOptions
+from exhume.redact import printable
 from exhume.schema.detection import Detection, Layout
 from exhume.stores.interface import Store
 
@@ -29,8 +30,20 @@ def open_reader(store: Store, detection: Detection, options: ReadOptions | None 
     """The reader for what `detect` found.
 
     Raises:
-        Refused: for a layout whose events cannot be read (mixed, foreign, of an unknown version).
+        NothingToLookAt: the source is no session store of ADK.
+        Refused: for a layout whose events cannot be read (mixed, of an unknown version).
+        UsageError: the options name a time zone that does not exist.
     """
+    options = options or ReadOptions()
+    if options.timezone != "auto":
+        from exhume.events.zones import load_zone
+
+        load_zone(options.timezone)  # also where the source has exact times: a wrong name is a mistake
+    if detection.layout is Layout.FOREIGN:
+        raise NothingToLookAt(
+            f"{printable(detection.info.name)} holds no session store of ADK.",
+            todo="Check the path and --table-prefix; `exhume detect` lists the tables.",
+        )
     found = _READERS.get(detection.layout)
     if found is None:
         raise Refused(
@@ -39,7 +52,7 @@ def open_reader(store: Store, detection: Detection, options: ReadOptions | None 
         )
     module, name = found
     reader = getattr(import_module(f"{__name__}.{module}"), name)
-    return cast(Reader, reader(store, detection, options or ReadOptions()))
+    return cast(Reader, reader(store, detection, options))
 
 
 def readable_layouts() -> tuple[Layout, ...]:
