@@ -307,8 +307,8 @@ def test_what_is_no_name(text: str) -> None:
 
 
 def test_options_are_fit_for_a_shell() -> None:
-    assert option_for("m", "f.<locals>.C") == "--allow-global 'm.f.<locals>.C'"
-    assert option_for("m", "a b") == option_for("m", "*") == option_for("", "x") == ""
+    assert option_for("m.f.<locals>.C") == "--allow-global 'm.f.<locals>.C'"
+    assert option_for("m.a b") == option_for("m.*") == option_for(".x") == ""
 
 
 def test_excerpts_are_bounded() -> None:

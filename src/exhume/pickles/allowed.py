@@ -89,8 +89,14 @@ class Allowed:
         return self._reviewed.get((module, name))
 
 
-def option_for(module: str, name: str) -> str:
-    """The option that decodes one more global inertly, for a message; empty where no option can name it."""
-    dotted = f"{module}.{name}"
+def option_for(dotted: str) -> str:
+    """The option that decodes one more global inertly, for a message.
+
+    Args:
+        dotted: `module.name`, whatever a pickle may give as either.
+
+    Returns:
+        Text that is safe to paste into a shell; empty where no option can name the global.
+    """
     # a global that is called `*` must not talk anyone into allowing a whole module
     return f"--allow-global {shlex.quote(dotted)}" if _OPTION.fullmatch(dotted) and "*" not in dotted else ""

@@ -209,7 +209,7 @@ class _Scan:
             if self.kept_bytes + len(raw) <= _KEPT_BYTES:
                 self.kept_bytes += len(raw)
                 self.kept[sha256] = (raw, tuple(one.dotted for one in decoded.globals))
-        options = (option_for(one.module, one.name) for one in unsafe if (one.module, one.name) not in reviewed())
+        options = (option_for(one.dotted) for one in unsafe if (one.module, one.name) not in reviewed())
         return ScannedValue(
             *_NO_KEY,
             rule=error.rule,

@@ -9,7 +9,7 @@ from exhume.pickles.scan import ScannedValue, ScanReport
 from exhume.redact import mask_url, printable
 from exhume.report.documents import Document, Span, header
 from exhume.report.view import Block, Mood, View, number
-from exhume.report.views import list_blocks
+from exhume.report.views import allow_todo, list_blocks
 
 _NAMES = {
     "EXH501": "unsafe-global",
@@ -131,12 +131,11 @@ def scan_view(report: ScanReport, *, span: Span) -> View:
 def _todo(report: ScanReport) -> tuple[str, ...]:
     if not report.values_refused:
         return ()
-    todo = []
-    if report.options:
-        shown = " ".join(report.options[:6]) + (" ..." if len(report.options) > 6 else "")
-        todo.append(f"If these types are your application's own: {shown} decodes them, inertly, as plain data.")
-    todo.append("Treat what nobody of yours wrote as an attack: keep the file, do not open it with ADK.")
-    return tuple(todo)
+    names = dict.fromkeys(name for one in report.refused if one.options for name in one.globals)
+    return (
+        *allow_todo(names),
+        "Treat what nobody of yours wrote as an attack: keep the file, do not open it with ADK.",
+    )
 
 
 def _opinions(report: ScanReport) -> list[tuple[str, list[str]]]:
@@ -145,7 +144,8 @@ def _opinions(report: ScanReport) -> list[tuple[str, list[str]]]:
     for one in report.refused:
         opinion = one.second_opinion
         if opinion is not None and one.sha256 not in seen:
-            program = f" {printable(opinion.decompiled, limit=_LONGEST_PROGRAM)}" if opinion.decompiled else ""
+            lines = opinion.decompiled.strip().replace("\n", "; ")
+            program = f" {printable(lines, limit=_LONGEST_PROGRAM)}" if lines else ""
             seen[one.sha256] = f"{one.sha256[:12]} {opinion.as_text()}{program}"
     listed = list(seen.values())[:20]
     if len(seen) > len(listed):

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
+
 from exhume.audit.findings import Evidence, Finding, Severity
 from exhume.events.model import TimeZoneReport
 from exhume.migrate.interface import Difference, MigrationReport, RefusedRow, VerifyReport
+from exhume.pickles.allowed import option_for
 from exhume.redact import mask_url
 from exhume.report.documents import Span
 from exhume.report.view import Block, Mood, View, number
 from exhume.schema.detection import Detection, Layout
+
+#: What writes a layout that no release of ADK for Python writes.
+_WRITERS = {
+    Layout.GO: "adk-go",
+    Layout.JS: "adk-js",
+    Layout.JAVA_FLYWAY: "adk-java",
+    Layout.JAVA_CONTRIB: "adk-java",
+}
+_TO_V1 = "To move it to the current schema: exhume migrate SOURCE DESTINATION"
+#: Names that one line of advice holds; the documents have all.
+_MOST_NAMES = 6
 
 
 def detection_view(detection: Detection, *, span: Span, time_zone: TimeZoneReport | None = None) -> View:
@@ -48,6 +63,8 @@ def detection_view(detection: Detection, *, span: Span, time_zone: TimeZoneRepor
 
 def _releases(detection: Detection) -> str:
     first, last = detection.releases.first, detection.releases.last
+    if detection.layout in _WRITERS:
+        return _WRITERS[detection.layout]
     if first is None and last is None:
         return "no ADK release is known to write this"
     if first == last:
@@ -75,6 +92,10 @@ def _detection_verdict(detection: Detection) -> str:
             verdict = "Two layouts in one database: a migration stopped half-way, or two releases wrote side by side."
         case Layout.UNKNOWN_VERSION:
             verdict = f"Declares schema version {detection.declared_version}, which this release does not know."
+        case Layout.SQLITE_SERVICE:
+            verdict = "A session database of SqliteSessionService."
+        case Layout.GO | Layout.JS | Layout.JAVA_FLYWAY | Layout.JAVA_CONTRIB as other:
+            verdict = f"A session database of {_WRITERS[other]}."
         case other:
             verdict = f"A session database with the layout {other}."
     if detection.contradictions:
@@ -84,8 +105,10 @@ def _detection_verdict(detection: Detection) -> str:
 
 def _detection_todo(detection: Detection) -> tuple[str, ...]:
     match detection.layout:
-        case Layout.V0 | Layout.GO | Layout.JS | Layout.V1_UNMARKED | Layout.SQLITE_SERVICE:
-            return ("To move it to the current schema: exhume migrate SOURCE DESTINATION",)
+        case Layout.SQLITE_SERVICE:
+            return ("To move it to DatabaseSessionService: exhume migrate SOURCE DESTINATION",)
+        case Layout.V0 | Layout.V1_UNMARKED | Layout.GO | Layout.JS | Layout.JAVA_FLYWAY | Layout.JAVA_CONTRIB:
+            return (_TO_V1,)
         case Layout.MIXED:
             return ("Look at both kinds of tables before anything is moved; go back to a backup if there is one.",)
         case Layout.UNKNOWN_VERSION:
@@ -107,6 +130,30 @@ def zone_text(report: TimeZoneReport) -> str:
 def list_blocks(*lists: tuple[str, tuple[str, ...] | list[str]]) -> list[Block]:
     """A block of one column for each list that is not empty."""
     return [Block(title, ("",), tuple((text,) for text in texts)) for title, texts in lists if texts]
+
+
+def allow_todo(names: Iterable[str]) -> tuple[str, ...]:
+    """What to do about refused globals with these dotted names: Python's own apart, which attacks use."""
+    own: list[str] = []
+    python: list[str] = []
+    for name in names:
+        option = option_for(name)
+        if option and name.partition(".")[0] in sys.stdlib_module_names:
+            python.append(name)
+        elif option:
+            own.append(option)
+    todo = []
+    if own:
+        shown = _shortened(own)
+        todo.append(f"If these types are your application's own: {shown} decodes them, inertly, as plain data.")
+    if python:
+        shown = _shortened(python, ", ")
+        todo.append(f"Parts of Python, which attacks name, too: {shown}. Find out who wrote them before you allow one.")
+    return tuple(todo)
+
+
+def _shortened(texts: list[str], separator: str = " ") -> str:
+    return separator.join(texts[:_MOST_NAMES]) + (f"{separator}..." if len(texts) > _MOST_NAMES else "")
 
 
 def migration_view(report: MigrationReport) -> View:
@@ -167,7 +214,7 @@ def _migration_verdict(report: MigrationReport) -> str:
         case "complete":
             return f"Complete: {number(events.written if events else 0, 'event')} written and verified, none lost."
         case "nothing to do":
-            return "Nothing to do: this is the current schema already."
+            return f"Nothing to do: the layout is {' -> '.join(report.path)} already. Nothing was written."
         case "incomplete":
             return f"Incomplete: {number(report.refused_count, 'row')} in quarantine, the rest written and verified."
     if report.dry_run:
@@ -178,15 +225,12 @@ def _migration_verdict(report: MigrationReport) -> str:
 def _migration_todo(report: MigrationReport) -> tuple[str, ...]:
     if report.status == "incomplete":
         return (f"Look at the rows in {report.quarantine}: they are not in the destination as they were.",)
+    if report.status == "nothing to do":
+        return ("Use the source as it is: there is no destination.",)
     if report.status != "refused":
         return ()
-    todo = []
     names = sorted({name for row in report.refused for problem in row.problems for name in problem.globals})
-    if names:
-        options = " ".join(f"--allow-global {name}" for name in names[:6]) + (" ..." if len(names) > 6 else "")
-        todo.append(f"If these types are your application's own: {options} decodes them, inertly, as plain data.")
-    todo.append("To move the rest and keep these rows apart: --quarantine FILE")
-    return tuple(todo)
+    return (*allow_todo(names), "To move the rest and keep these rows apart: --quarantine FILE")
 
 
 def verify_view(report: VerifyReport) -> View:
