@@ -243,3 +243,12 @@ def test_no_rule_needs_a_field_to_be_of_its_type(value: Any) -> None:
     for one in hostile:
         report = run({"sessions": [{"events": [{"event_data": json.dumps(one)}, later]}]})
         assert report.summary.events == 2
+
+
+def test_filters_that_fit_nothing_are_told() -> None:
+    log, detection = build({"sessions": [{"events": [{"text": "x"}]}]})
+    note = "nothing was judged"
+    assert note in audit(log, detection, AuditOptions(session="s2")).notes[0]
+    assert not audit(log, detection, AuditOptions(session="s1")).notes
+    empty, detection = build({"sessions": []})
+    assert not audit(empty, detection).notes

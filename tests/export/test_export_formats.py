@@ -163,6 +163,17 @@ def test_json_lines_are_read_back_whole(adk_db: Database, tmp_path: Path, name: 
     assert again == text
 
 
+def test_json_lines_of_one_session_hold_nobody_elses_state(adk_db: Database) -> None:
+    source = adk_db("db-2.13.0-utc")
+    app, user, session = session_keys(source)[0]
+    text, _ = exported(source, ExportFormat.JSONL, ReadOptions(session=session, user=user, app=app), scoped=True)
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert {"app_state", "user_state", "session", "event"} == {line["type"] for line in lines}
+    assert {line["app_name"] for line in lines} == {app}
+    assert {line["user_id"] for line in lines if "user_id" in line} == {user}
+    assert len(lines) > len(exported(source, ExportFormat.JSONL, ReadOptions(session="none"), scoped=True)[0]) == 0
+
+
 def test_redaction_of_credentials(adk_db: Database) -> None:
     source = adk_db("db-2.13.0-utc")
     plain, _ = exported(source, ExportFormat.JSONL)

@@ -132,6 +132,8 @@ def audit(reader: Reader, detection: Detection, options: AuditOptions | None = N
             gathered.add(finding, 0)
 
     notes = context.notes
+    if not summary.sessions and not summary.events and (options.app, options.user, options.session) != (None,) * 3:
+        notes.append("No session has the app, user or id that was asked for: nothing was judged.")
     notes.extend(f"{rule}: {count:,} more findings are not listed." for rule, count in sorted(gathered.dropped.items()))
     findings = finished(gathered.findings)
     for finding in findings:

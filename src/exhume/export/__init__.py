@@ -27,12 +27,14 @@ class ExportFormat(enum.StrEnum):
 class ExportOptions:
     """Everything that a run of `export` can be told; filters are those of the reader.
 
-    `name` is the id of the eval set, and the beginning of the ids of its cases.
+    `name` is the id of the eval set, and the beginning of the ids of its cases. `scoped`: of the states of apps and
+    users, only those of the exported sessions are wanted.
     """
 
     format: ExportFormat = ExportFormat.JSONL
     redact: Redact = Redact.NOTHING
     name: str = "exhume"
+    scoped: bool = False
 
 
 @dataclass(slots=True)
@@ -62,7 +64,7 @@ def export(reader: Reader, detection: Detection, options: ExportOptions | None =
         case ExportFormat.JSONL:
             from exhume.export import json_lines
 
-            return Export(json_lines.pieces(reader, redactor, writing), writing)
+            return Export(json_lines.pieces(reader, redactor, writing, scoped=options.scoped), writing)
         case ExportFormat.SESSION:
             from exhume.export import session_json
 

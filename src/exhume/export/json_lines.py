@@ -18,10 +18,19 @@ from exhume.export.sessions import exported_sessions
 from exhume.export.writing import Writing, text_of
 
 
-def pieces(reader: Reader, redactor: Redactor, writing: Writing) -> Iterator[str]:
-    """States first, then each session before its events."""
+def pieces(reader: Reader, redactor: Redactor, writing: Writing, *, scoped: bool = False) -> Iterator[str]:
+    """States first, then each session before its events.
+
+    `scoped`: states only of the apps and users that have a session here; nobody else's belong to what was asked for.
+    """
+    users = {(row.app_name, row.user_id) for row in reader.sessions()} if scoped else set()
+    apps = {app for app, _ in users}
     for kind, rows in (("app_state", reader.app_states()), ("user_state", reader.user_states())):
         for row in rows:
+            if scoped and (
+                row.app_name not in apps if kind == "app_state" else (row.app_name, row.user_id) not in users
+            ):
+                continue
             yield text_of(_state_line(kind, row, redactor)) + "\n"
     for session in exported_sessions(reader):
         writing.sessions += 1

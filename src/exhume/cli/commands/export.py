@@ -55,9 +55,16 @@ def command(
     read = ReadOptions(
         timezone=source_timezone, allow_globals=tuple(allow_global or ()), app=app, user=user, session=session
     )
-    options = ExportOptions(format=ExportFormat(format.value), redact=Redact(redact.value), name=name)
+    options = ExportOptions(
+        format=ExportFormat(format.value),
+        redact=Redact(redact.value),
+        name=name,
+        scoped=session is not None or user is not None,
+    )
     with opened(source, read, table_prefix=table_prefix) as (reader, detection):
         result = export(reader, detection, options)
         write(result.pieces, output=output, stream=sys.stdout)
+    if not result.writing.sessions and (app, user, session) != (None, None, None):
+        say("No session has the app, user or id that was asked for.")
     for note in result.notes:
         say(note)
