@@ -54,7 +54,7 @@ def no_sqlite_is_touched(folder: Path) -> list[str]:
         (["audit", str(REFUND_DESK), "--window", "soon"], 2, "'soon' is not a duration"),
         (["audit", str(REFUND_DESK), "--since", "soon"], 2, "'soon' is not a time"),
         (["migrate", str(REFUND_DESK), "out.db", "--source-timezone", "Nowhere/Land"], 2, "Nowhere/Land"),
-        (["migrate", str(REFUND_DESK), "out.db", "--to", "v9"], 2, "v9"),
+        (["migrate", str(REFUND_DESK), "out.db", "--to", "v9"], 2, "exhume can make sqlite-service and v1"),
         (["--config", "missing.toml", "detect", str(REFUND_DESK)], 3, "missing.toml"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),
@@ -68,6 +68,14 @@ def test_errors_are_one_message_and_a_documented_code(
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
     assert no_sqlite_is_touched(tmp_path) == []
+
+
+def test_a_version_that_is_not_the_required_one_is_told_beside_the_report(tmp_path: Path) -> None:
+    done = exhume("detect", REFUND_DESK, "--require", "1", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "not what --require asks for: schema 1" in done.stderr
+    assert "written by  ADK 1.19.0 to 1.27.5" in done.stdout
+    assert exhume("detect", REFUND_DESK, "--require", "0", cwd=tmp_path).stderr == ""
 
 
 def test_help_and_version(tmp_path: Path) -> None:

@@ -98,7 +98,10 @@ def find_path(source: str, target: str) -> tuple[Step, ...]:
     """
     known = [node.name for node in layouts_graph()]
     if target not in known:
-        raise UsageError(f"there is no layout {printable(target, limit=40)}.", todo=f"Known are {', '.join(known)}.")
+        made = sorted({step.target for step in registered_steps()})
+        raise UsageError(
+            f"There is no layout {printable(target, limit=40)}.", todo=f"exhume can make {' and '.join(made)}."
+        )
     if source in _IMMOVABLE:
         what, todo = _IMMOVABLE[source]
         raise Refused(what, todo=todo)

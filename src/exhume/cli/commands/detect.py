@@ -34,7 +34,7 @@ def command(
     from contextlib import closing
 
     from exhume.cli.exits import after_detect
-    from exhume.cli.output import emit
+    from exhume.cli.output import emit, say
     from exhume.report.documents import Span
     from exhume.report.output import write
     from exhume.report.results import of_detection
@@ -52,4 +52,7 @@ def command(
             write((f"{statement};\n" for statement in statements), output=output, stream=sys.stdout)
             return
     emit(of_detection(detection, span=Span(started, now())), format, output)
-    raise typer.Exit(after_detect(detection, required=None if require is None else meets(detection, require)))
+    required = None if require is None else meets(detection, require)
+    if required is False:
+        say(f"exhume: not what --require asks for: schema {require}, marked as such and without a contradiction.")
+    raise typer.Exit(after_detect(detection, required=required))
