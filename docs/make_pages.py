@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from exhume.report.audit_view import rule_pages
+from exhume.report.rule_pages import rule_pages
 from exhume.report.view import RulePage
 
 RULES = Path(__file__).resolve().parent / "rules"

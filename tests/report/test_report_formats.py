@@ -23,9 +23,9 @@ from exhume._version import __version__
 from exhume.audit.findings import AuditReport, AuditSummary, Evidence, Finding, Severity
 from exhume.errors import UsageError
 from exhume.events.model import EventKey
-from exhume.report.audit_view import rule_pages
 from exhume.report.formats import Format, Look, Report, render
 from exhume.report.results import of_audit, of_detection, of_ledger, of_migration, of_scan, of_timeline, of_verify
+from exhume.report.rule_pages import rule_pages
 from exhume.report.schema import load_schema
 from tests.report import samples
 

@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from exhume.audit.timeline import Timeline
     from exhume.events.model import TimeZoneReport
     from exhume.migrate.interface import MigrationReport, VerifyReport
-    from exhume.pickles.scan import ScanReport
+    from exhume.pickles.scan_report import ScanReport
     from exhume.report.documents import Span
     from exhume.schema.detection import Detection
 
-# documents and views are imported when they are made: `detect --format json` needs no view at all
+# each module is imported when its report is made: no command pays for the others
 
 
 def of_detection(detection: Detection, *, span: Span, time_zone: TimeZoneReport | None = None) -> Report:
     """The report of `detect`; `time_zone` where the times of the events were looked at."""
-    from exhume.report import documents, views
+    from exhume.report import detection_report
 
     return Report(
-        document=lambda: documents.detection_document(detection, span=span, time_zone=time_zone),
-        view=lambda: views.detection_view(detection, span=span, time_zone=time_zone),
+        document=lambda: detection_report.detection_document(detection, span=span, time_zone=time_zone),
+        view=lambda: detection_report.detection_view(detection, span=span, time_zone=time_zone),
     )
 
 
@@ -43,33 +43,33 @@ def of_scan(report: ScanReport, *, span: Span) -> Report:
 
 def of_migration(report: MigrationReport) -> Report:
     """The report of `migrate`."""
-    from exhume.report import documents, views
+    from exhume.report import migration_report
 
     return Report(
-        document=lambda: documents.migration_document(report),
-        view=lambda: views.migration_view(report),
+        document=lambda: migration_report.migration_document(report),
+        view=lambda: migration_report.migration_view(report),
         items="refused",
     )
 
 
 def of_verify(report: VerifyReport) -> Report:
     """The report of `verify`."""
-    from exhume.report import documents, views
+    from exhume.report import verify_report
 
     return Report(
-        document=lambda: documents.verify_document(report),
-        view=lambda: views.verify_view(report),
+        document=lambda: verify_report.verify_document(report),
+        view=lambda: verify_report.verify_view(report),
         items="differences",
     )
 
 
 def of_audit(report: AuditReport) -> Report:
     """The report of `audit`."""
-    from exhume.report import audit_view, documents
+    from exhume.report import audit_report
 
     return Report(
-        document=lambda: documents.audit_document(report),
-        view=lambda: audit_view.audit_view(report),
+        document=lambda: audit_report.audit_document(report),
+        view=lambda: audit_report.audit_view(report),
         items="findings",
     )
 

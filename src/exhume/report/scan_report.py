@@ -5,11 +5,11 @@ from __future__ import annotations
 from exhume.audit.findings import Evidence, Finding, Severity
 from exhume.events.model import EventKey
 from exhume.pickles.evidence import SecondOpinion
-from exhume.pickles.scan import ScannedValue, ScanReport
+from exhume.pickles.scan_report import ScannedValue, ScanReport
 from exhume.redact import mask_url, printable
+from exhume.report.advice import allow_todo
 from exhume.report.documents import Document, Span, header
-from exhume.report.view import Block, Mood, View, number
-from exhume.report.views import allow_todo, list_blocks
+from exhume.report.view import Block, Mood, View, list_blocks, number
 
 _NAMES = {
     "EXH501": "unsafe-global",

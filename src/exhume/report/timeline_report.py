@@ -8,8 +8,7 @@ from typing import Any
 from exhume.audit.timeline import Invocation, Item, Timeline, Turn
 from exhume.redact import mask_url, printable
 from exhume.report.documents import Document, Span, header, time_zone_part
-from exhume.report.view import Block, Line, Mood, View, number
-from exhume.report.views import zone_text
+from exhume.report.view import Block, Line, Mood, View, number, zone_text
 from exhume.report.wire import plain, rfc3339, short_json
 
 _LONGEST_VALUE = 160

@@ -6,10 +6,12 @@ Texts in here are raw and may be hostile. Each format makes them harmless in its
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from exhume.audit.findings import Finding
+from exhume.audit.findings import Finding, Severity
+from exhume.events.model import TimeZoneReport
 
 
 class Mood(enum.Enum):
@@ -98,3 +100,31 @@ def counts(finding: Finding) -> bool:
 def number(count: int, one: str, many: str = "") -> str:
     """`1 session`, `2 sessions`; `many` for plurals that do not end in s."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def zone_text(report: TimeZoneReport) -> str:
+    """The zone and what speaks for it, in one line."""
+    text = f"{report.zone} ({report.proof})"
+    if report.sessions_agreeing or report.sessions_disagreeing:
+        text += f": {number(report.sessions_agreeing, 'session')} agree"
+        text += f", {report.sessions_disagreeing:,} disagree" if report.sessions_disagreeing else ""
+    return text + (f"; {number(report.ambiguous, 'time')} in a repeated hour" if report.ambiguous else "")
+
+
+def list_blocks(*lists: tuple[str, Sequence[str]]) -> list[Block]:
+    """A block of one column for each list that is not empty."""
+    return [Block(title, ("",), tuple((text,) for text in texts)) for title, texts in lists if texts]
+
+
+def contradiction(text: str) -> Finding:
+    """A contradiction as a finding on the whole database, which no rule of the catalogue makes."""
+    return Finding(
+        rule="contradiction",
+        name="contradiction",
+        severity=Severity.WARNING,
+        message=text,
+        app_name=None,
+        user_id=None,
+        session_id=None,
+        fingerprint="contradiction",
+    )

@@ -13,7 +13,7 @@ def rules(
     """List the rules of the audit: id, severity, name."""
     from json import dumps
 
-    from exhume.report.audit_view import rule_pages
+    from exhume.report.rule_pages import rule_pages
 
     pages = rule_pages()
     if json:
@@ -37,7 +37,7 @@ def explain(
 ) -> None:
     """Print the documentation of a rule."""
     from exhume.errors import UsageError
-    from exhume.report.audit_view import rule_pages
+    from exhume.report.rule_pages import rule_pages
 
     for page in rule_pages():
         if rule.casefold() in (page.id.casefold(), page.name.casefold()):

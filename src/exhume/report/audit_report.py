@@ -1,17 +1,67 @@
-"""The audit as people see it: verdict, findings grouped by session, the pages of the rules that fired."""
+"""What `audit` found, as a document and for a person: verdict, findings grouped by session."""
 
 from __future__ import annotations
 
-import inspect
-import re
 from collections import Counter
 
-from exhume.audit.findings import AuditReport, Finding, Severity
-from exhume.audit.rule import Rule, catalogue
+from exhume.audit.findings import AuditReport, Evidence, Finding, Severity
 from exhume.redact import mask_url
-from exhume.report.view import Mood, RulePage, View, counts, number
+from exhume.report.documents import Document, Span, header
+from exhume.report.rule_pages import rule_pages
+from exhume.report.view import Mood, View, counts, number
+from exhume.report.wire import Items, rfc3339
 
-_DETECTS = re.compile(r"^## What it detects\s*\n(.+?)(?:\n\s*\n|\Z)", re.MULTILINE | re.DOTALL)
+
+def audit_document(report: AuditReport) -> Document:
+    """`exhume.audit/1`."""
+    summary = report.summary
+    return {
+        **header("audit", report.source, Span(report.started_at, report.finished_at)),
+        "layout": report.layout,
+        "summary": {
+            "sessions": summary.sessions,
+            "events": summary.events,
+            "findings": {"error": summary.errors, "warning": summary.warnings, "info": summary.infos},
+            "rewound": summary.rewound,
+            "suppressed": summary.suppressed,
+            "unreadable": summary.unreadable,
+        },
+        "findings": Items(finding_part, report.findings),
+        "notes": list(report.notes),
+    }
+
+
+def finding_part(finding: Finding) -> Document:
+    """One finding, with its evidence in the order in which to read it."""
+    return {
+        "rule": finding.rule,
+        "name": finding.name,
+        "severity": finding.severity.label,
+        "confidence": str(finding.confidence),
+        "app_name": finding.app_name,
+        "user_id": finding.user_id,
+        "session_id": finding.session_id,
+        "event_ids": list(finding.event_ids),
+        "call_ids": list(finding.call_ids),
+        "message": finding.message,
+        "todo": finding.todo,
+        "fingerprint": finding.fingerprint,
+        "rewound": finding.rewound,
+        "suppressed": finding.suppressed,
+        "evidence": [evidence_part(one) for one in finding.evidence],
+    }
+
+
+def evidence_part(evidence: Evidence) -> Document:
+    """One row or part of a row that a finding rests on."""
+    return {
+        "table": evidence.table,
+        **evidence.key._asdict(),
+        "role": evidence.role,
+        "time": rfc3339(evidence.time),
+        "call_id": evidence.call_id,
+        "note": evidence.note,
+    }
 
 
 def audit_view(report: AuditReport) -> View:
@@ -64,17 +114,3 @@ def _todo(counting: list[Finding]) -> tuple[str, ...]:
         return ()
     advice = {finding.rule: finding.todo for finding in counting if finding.severity is worst and finding.todo}
     return tuple(f"{rule}: {text}" for rule, text in sorted(advice.items()))[:5]
-
-
-def rule_pages(wanted: set[str] | None = None) -> tuple[RulePage, ...]:
-    """Pages of the rules with these ids, of all rules for None, in order of id."""
-    return tuple(rule_page(rule) for rule in catalogue() if wanted is None or rule.id in wanted)
-
-
-def rule_page(rule: type[Rule]) -> RulePage:
-    """The page of one rule: its docstring, which is a title and sections in Markdown."""
-    title, _, text = (inspect.getdoc(rule) or rule.name).partition("\n")
-    text = text.strip() or title
-    detects = _DETECTS.search(text)
-    summary = detects.group(1) if detects else text.split("\n\n", 1)[0]
-    return RulePage(rule.id, rule.name, rule.severity.label, " ".join(summary.split()), text)
