@@ -22,7 +22,7 @@ FAMILIES = {
 
 def page(rule: RulePage) -> str:
     """One rule's page in Markdown; the headings are the sections of the docstring."""
-    return f"# {rule.id} {rule.name}\n\nSeverity: {rule.level}\n\n{rule.text.strip()}\n"
+    return f"# {rule.id} {rule.name}\n\nSeverity: {rule.severity.label}\n\n{rule.text.strip()}\n"
 
 
 def index(rules: tuple[RulePage, ...]) -> str:
@@ -35,7 +35,7 @@ def index(rules: tuple[RulePage, ...]) -> str:
     for digit, family in FAMILIES.items():
         lines += ["", f"## {digit}xx {family}", "", "| rule | name | severity | |", "|---|---|---|---|"]
         lines += [
-            f"| [{rule.id}]({rule.id}.md) | {rule.name} | {rule.level} | {rule.summary} |"
+            f"| [{rule.id}]({rule.id}.md) | {rule.name} | {rule.severity.label} | {rule.summary} |"
             for rule in rules
             if rule.id.startswith(f"EXH{digit}")
         ]

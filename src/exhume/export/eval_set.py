@@ -73,6 +73,8 @@ def _invocation(ident: str, records: list[EventRecord], redactor: Redactor, writ
     user: dict[str, Any] | None = None
     began = 0.0
     final: EventRecord | None = None
+    final_content: dict[str, Any] | None = None
+    final_has_text = False
     between: list[tuple[EventRecord, dict[str, Any]]] = []
     for record in records:
         data = redactor.event(record.data or {})
@@ -87,10 +89,9 @@ def _invocation(ident: str, records: list[EventRecord], redactor: Redactor, writ
         parts = _parts(data)
         if any(part.get(name) for part in parts for name in _SHOWN):
             between.append((record, content))
-        if _is_final(data, parts) and (
-            final is None or any(part.get("text") for part in parts) or not _has_text(final)
-        ):
-            final = record
+        has_text = any(part.get("text") for part in parts)
+        if _is_final(data, parts) and (final is None or has_text or not final_has_text):
+            final, final_content, final_has_text = record, content, has_text
     result: dict[str, Any] = {
         "invocation_id": ident,
         "user_content": user or {"parts": []},
@@ -104,7 +105,7 @@ def _invocation(ident: str, records: list[EventRecord], redactor: Redactor, writ
         "creation_timestamp": began,
     }
     if final is not None:
-        result["final_response"] = content_by_alias(redactor.event(final.data or {}).get("content"), Findings())
+        result["final_response"] = final_content
     return result
 
 
@@ -112,10 +113,6 @@ def _parts(data: dict[str, Any]) -> list[dict[str, Any]]:
     content = data.get("content")
     parts = content.get("parts") if isinstance(content, dict) else None
     return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
-
-
-def _has_text(record: EventRecord) -> bool:
-    return any(part.get("text") for part in _parts(record.data or {}))
 
 
 def _is_final(data: dict[str, Any], parts: list[dict[str, Any]]) -> bool:

@@ -40,12 +40,16 @@ class Writing:
 
     def notes(self) -> list[str]:
         """One sentence for each kind of trouble."""
-        orphans = f"{self.orphaned:,} of the sessions have no row of their own in the source: their events are orphans."
-        return [orphans] * bool(self.orphaned) + [
-            f"{count:,} event{'s' if count != 1 else ''} {what}: {', '.join(self.places[what])}"
-            + (" and more." if count > len(self.places[what]) else ".")
-            for what, count in self.odd.items()
-        ]
+        notes = []
+        if self.orphaned:
+            notes.append(
+                f"{self.orphaned:,} of the sessions have no row of their own in the source: their events are orphans."
+            )
+        for what, count in self.odd.items():
+            named = self.places[what]
+            end = " and more." if count > len(named) else "."
+            notes.append(f"{count:,} event{'s' if count != 1 else ''} {what}: {', '.join(named)}{end}")
+        return notes
 
 
 def text_of(value: Any) -> str:

@@ -105,9 +105,7 @@ def _opinion(answer: dict[str, Any], ours: Iterable[str]) -> SecondOpinion:
         decompiled=str(answer["decompiled"]) + ("\n# cut" if answer["cut"] else ""),
         imports=imports,
         only_fickling=tuple(name for name in imports if name.removeprefix("builtins.") not in known),
-        only_exhume=tuple(
-            name for name in ours if not name.startswith("builtins.") and name.removeprefix("builtins.") not in named
-        ),
+        only_exhume=tuple(name for name in ours if not name.startswith("builtins.") and name not in named),
         note=f"fickling {answer['version']}",
     )
 

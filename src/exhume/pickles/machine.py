@@ -181,7 +181,7 @@ class Machine:
                     push(self.global_named(module, name, start))
                 elif op == 0x29:  # EMPTY_TUPLE
                     push(())
-                elif op == 0x81 or op == 0x52:  # NEWOBJ, REDUCE  # noqa: PLR1714
+                elif op == 0x81 or op == 0x52:  # NEWOBJ, REDUCE  # noqa: PLR1714 - membership takes longer
                     args = stack.pop()
                     room -= 1
                     if room < 0:

@@ -104,7 +104,7 @@ class Converted(NamedTuple):
     """A value that had to become another one, with the kind of that loss: encode `value` in its place, count `kind`.
 
     Kinds: `path-to-text`, `reference-to-text`, `exception-to-text (CLASS)`, `counter-to-object`, `deque-to-list`,
-    `range-to-text`.
+    `range-to-text`, `object-to-list`.
     """
 
     kind: str

@@ -29,7 +29,8 @@ _MOST_LISTED = 10_000
 _KEPT_BYTES = 8 << 20
 #: Different names counted; a hostile store can name a new one in every row.
 _MOST_NAMES = 10_000
-_HASH = 16
+#: Bytes of the digest by which equal values are known again.
+_DIGEST = 16
 _PROGRESS_EVERY = 2_000
 #: Stands in what is said of a value until it is said of a row.
 _NO_KEY = ("", "", "", "")
@@ -158,7 +159,7 @@ class _Scan:
         self.total += 1
         raw = raw_bytes(cell)
         # the type counts too: text that spells a pickle is none
-        digest = hashlib.blake2b(raw, digest_size=_HASH, salt=cell.__class__.__name__[:8].encode()).digest()
+        digest = hashlib.blake2b(raw, digest_size=_DIGEST, salt=cell.__class__.__name__[:8].encode()).digest()
         outcome = self.seen.get(digest)
         if outcome is None:
             outcome = self._look(raw, cell, fresh=digest not in self.seen)

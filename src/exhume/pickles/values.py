@@ -31,6 +31,7 @@ from exhume.pickles.opcodes import ATOMS
 
 #: Bases that `copyreg._reconstructor` may name, and what a class of that base becomes.
 _PLAIN_BASES = frozenset({"int", "float", "str", "bytes", "list", "tuple", "dict", "set", "frozenset", "complex"})
+_MAPPINGS = frozenset({("collections", "OrderedDict"), ("collections", "defaultdict")})
 
 
 def rebuild(root: Any, *, allowed: Allowed, shared: bool, length: int, budget: Budget = DEFAULT_BUDGET) -> Any:
@@ -243,9 +244,8 @@ class _Rebuilder:
     def _standard(self, node: Instance, func: GlobalRef, depth: int) -> Any:
         place = (func.module, func.name)
         if place == ("uuid", "UUID"):
-            state = self._fields(node, depth)
-            return uuid_of(state)
-        if place == ("collections", "OrderedDict") or place == ("collections", "defaultdict"):  # noqa: PLR1714
+            return uuid_of(self._fields(node, depth))
+        if place in _MAPPINGS:
             return self._mapping(node, func, depth)
         if node.state is not NO_STATE or node.items or node.pairs:
             raise MalformedPickle(f"{func.module}.{func.name} with a state that it never has", node.offset)

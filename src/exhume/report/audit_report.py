@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from exhume.audit.findings import AuditReport, Evidence, Finding, Severity
+from exhume.audit.findings import AuditReport, AuditSummary, Evidence, Finding, Severity
 from exhume.redact import mask_url
 from exhume.report.documents import Document, Span, header
 from exhume.report.rule_pages import rule_pages
@@ -68,8 +68,10 @@ def audit_view(report: AuditReport) -> View:
     """What to show of an audit. Sessions come worst first, as the report has them."""
     counting = [finding for finding in report.findings if counts(finding)]
     by_severity = Counter(finding.severity for finding in counting)
-    mood = Mood.BAD if by_severity[Severity.ERROR] else Mood.LOOK if by_severity[Severity.WARNING] else Mood.GOOD
     summary = report.summary
+    mood = Mood.BAD if by_severity[Severity.ERROR] else Mood.LOOK if by_severity[Severity.WARNING] else Mood.GOOD
+    if not counting and not summary.sessions:
+        mood = Mood.LOOK
     facts = [
         ("layout", report.layout),
         ("looked at", f"{number(summary.sessions, 'session')}, {number(summary.events, 'event')}"),
@@ -84,7 +86,7 @@ def audit_view(report: AuditReport) -> View:
         command="audit",
         source=mask_url(report.source),
         mood=mood,
-        verdict=_verdict(by_severity, summary.sessions),
+        verdict=_verdict(by_severity, summary),
         todo=_todo(counting),
         facts=tuple(facts),
         findings=tuple(report.findings),
@@ -95,16 +97,19 @@ def audit_view(report: AuditReport) -> View:
     )
 
 
-def _verdict(by_severity: Counter[Severity], sessions: int) -> str:
+def _verdict(by_severity: Counter[Severity], summary: AuditSummary) -> str:
     parts = [
         number(by_severity[severity], word)
         for severity, word in ((Severity.ERROR, "error"), (Severity.WARNING, "warning"))
         if by_severity[severity]
     ]
     if parts:
-        return f"{' and '.join(parts)} in {number(sessions, 'session')}."
+        return f"{' and '.join(parts)} in {number(summary.sessions, 'session')}."
     told = by_severity[Severity.INFO]
-    return f"No error and no warning, {number(told, 'note')} for information." if told else "No error and no warning."
+    if not told and not summary.sessions:
+        return "There was no session to look at."
+    verdict = f"No error and no warning, {number(told, 'note')} for information" if told else "No error and no warning"
+    return f"{verdict}; {number(summary.suppressed, 'finding')} suppressed." if summary.suppressed else f"{verdict}."
 
 
 def _todo(counting: list[Finding]) -> tuple[str, ...]:

@@ -22,4 +22,4 @@ def rule_page(rule: type[Rule]) -> RulePage:
     text = text.strip() or title
     detects = _DETECTS.search(text)
     summary = detects.group(1) if detects else text.split("\n\n", 1)[0]
-    return RulePage(rule.id, rule.name, rule.severity.label, " ".join(summary.split()), text)
+    return RulePage(rule.id, rule.name, rule.severity, " ".join(summary.split()), text)

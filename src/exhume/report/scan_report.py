@@ -103,10 +103,6 @@ def scan_view(report: ScanReport, *, span: Span) -> View:
             note=f"and {left:,} more: --format json gives all of them" if left else "",
         )
     ]
-    notes = list(report.notes)
-    unlisted = report.values_refused + report.values_told - len(report.refused) - len(report.told)
-    if unlisted > 0:
-        notes.append(f"{unlisted:,} more rows are counted but not listed.")
     verdict = "Every pickle names allowed globals only." if report.values_total else "Nothing here is pickled."
     if report.values_refused:
         verdict = f"{number(report.values_refused, 'row')} with a refused pickle. Nothing was executed."
@@ -122,7 +118,7 @@ def scan_view(report: ScanReport, *, span: Span) -> View:
             *(_finding(one, Severity.ERROR) for one in report.refused),
             *(_finding(one, Severity.WARNING) for one in report.told),
         ),
-        notes=tuple(notes),
+        notes=report.notes,
         started_at=span.started_at,
         finished_at=span.finished_at,
     )

@@ -22,6 +22,6 @@ def load_schema(name: str) -> dict[str, Any]:
         UsageError: there is no such document.
     """
     if name not in schema_names():
-        raise UsageError(f"There is no schema named {name}.", todo=f"Choose one of {', '.join(schema_names())}.")
+        raise UsageError(f"There is no schema named {name}.", todo=f"Choose one of: {', '.join(schema_names())}.")
     loaded: dict[str, Any] = json.loads((files("exhume.report") / "schemas" / f"{name}.json").read_text("utf-8"))
     return loaded

@@ -136,7 +136,7 @@ def _lines(invocations: list[Invocation]) -> Iterator[Line]:
         for turn in part.turns:
             author = printable(turn.author or "(no author)", limit=60)
             branch = f" [{printable(turn.branch, limit=80)}]" if turn.branch else ""
-            marks = " (partial)" * turn.partial + " (rewound)" * turn.rewound
+            marks = (" (partial)" if turn.partial else "") + (" (rewound)" if turn.rewound else "")
             event = printable(turn.event_id, limit=200)
             yield Line(2, rfc3339(turn.time) or "no time", f"{author}{branch}  event {event}{marks}")
             for item in turn.items:

@@ -46,12 +46,12 @@ class Line(NamedTuple):
 class RulePage:
     """What a format that knows rules says of one: SARIF's rule list, for example.
 
-    `text` is the whole documentation in plain text, `level` the usual severity (`error`, `warning`, `info`).
+    `text` is the whole documentation in plain text, `severity` the usual one.
     """
 
     id: str
     name: str
-    level: str
+    severity: Severity
     summary: str
     text: str
 

@@ -18,13 +18,14 @@ def rules(
     pages = rule_pages()
     if json:
         listed = [
-            {"rule": page.id, "name": page.name, "severity": page.level, "summary": page.summary} for page in pages
+            {"rule": page.id, "name": page.name, "severity": page.severity.label, "summary": page.summary}
+            for page in pages
         ]
         print(dumps(listed, indent=2))
         return
     width = max(len(page.name) for page in pages)
     for page in pages:
-        print(f"{page.id}  {page.level:7s}  {page.name:{width}s}  {page.summary}")
+        print(f"{page.id}  {page.severity.label:7s}  {page.name:{width}s}  {page.summary}")
 
 
 def explain(
@@ -41,6 +42,6 @@ def explain(
 
     for page in rule_pages():
         if rule.casefold() in (page.id.casefold(), page.name.casefold()):
-            print(f"{page.id} {page.name} ({page.level})\n\n{page.text.strip()}")
+            print(f"{page.id} {page.name} ({page.severity.label})\n\n{page.text.strip()}")
             return
     raise UsageError(f"There is no rule {rule}.", todo="`exhume rules` lists them.")

@@ -14,13 +14,9 @@ def command(
     ] = None,
 ) -> None:
     """Print the JSON Schema of a document, or list the documents."""
-    from exhume.errors import UsageError
     from exhume.report.schema import load_schema, schema_names
 
-    names = schema_names()
     if name is None:
-        print("\n".join(names))
+        print("\n".join(schema_names()))
         return
-    if name not in names:
-        raise UsageError(f"There is no schema named {name}.", todo=f"Choose one of: {', '.join(names)}.")
     print(json.dumps(load_schema(name), indent=2))

@@ -14,7 +14,6 @@ from exhume.report.wire import compact, rfc3339
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
-_RULE_LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 _LONGEST = 4000
 
 
@@ -23,9 +22,7 @@ def render(view: View) -> Iterator[str]:
     pages = {page.id: page for page in view.rules}
     for finding in view.findings:
         if finding.rule not in pages:
-            pages[finding.rule] = RulePage(
-                finding.rule, finding.name, finding.severity.label, finding.name, finding.name
-            )
+            pages[finding.rule] = RulePage(finding.rule, finding.name, finding.severity, finding.name, finding.name)
     rules = [pages[ident] for ident in sorted(pages)]
     index = {page.id: place for place, page in enumerate(rules)}
     artifact = _artifact(view.source)
@@ -65,7 +62,7 @@ def _rule(page: RulePage) -> dict[str, Any]:
         "shortDescription": {"text": page.summary or page.name},
         "fullDescription": {"text": page.summary or page.name},
         "help": {"text": page.text or page.name, "markdown": page.text or page.name},
-        "defaultConfiguration": {"level": _RULE_LEVELS.get(page.level, "warning")},
+        "defaultConfiguration": {"level": _LEVELS[page.severity]},
     }
 
 
