@@ -31,11 +31,10 @@ _LARGEST = 1 << 20
 
 #: What an option takes: a text, texts, a boolean, or the path of a file (relative to the configuration).
 _TEXT, _TEXTS, _FLAG, _PATH = "a text", "a list of texts", "true or false", "the path of a file"
-_READING = {"source-timezone": _TEXT, "allow-global": _TEXTS, "table-prefix": _TEXT}
-_COMMON = {**_READING, "schema": _TEXT}
+_COMMON = {"source-timezone": _TEXT, "allow-global": _TEXTS, "table-prefix": _TEXT}
 _VIEW = {"format": _TEXT}
 _COMMANDS: dict[str, dict[str, str]] = {
-    "approvals": {**_COMMON, **_VIEW, "ledger": _PATH, "window": _TEXT},
+    "approvals": {**_COMMON, **_VIEW, "ledger": _PATH},
     "audit": {
         **_COMMON,
         **_VIEW,
@@ -47,10 +46,10 @@ _COMMANDS: dict[str, dict[str, str]] = {
         "app": _TEXT,
         "user": _TEXT,
     },
-    "detect": {"table-prefix": _TEXT, "schema": _TEXT, **_VIEW, "require": _TEXT, "drift": _FLAG},
-    "export": {**_COMMON, **_VIEW, "redact": _FLAG},
+    "detect": {"table-prefix": _TEXT, **_VIEW, "require": _TEXT, "drift": _FLAG},
+    "export": {**_COMMON, **_VIEW, "redact": _TEXT},
     "migrate": {**_COMMON, **_VIEW, "to": _TEXT, "quarantine": _PATH, "workdir": _PATH, "quiet": _FLAG},
-    "scan": {"allow-global": _TEXTS, "table-prefix": _TEXT, "schema": _TEXT, **_VIEW, "second-opinion": _FLAG},
+    "scan": {"allow-global": _TEXTS, "table-prefix": _TEXT, **_VIEW, "second-opinion": _FLAG},
     "show": {**_COMMON, **_VIEW},
     "verify": {**_COMMON, **_VIEW},
 }
