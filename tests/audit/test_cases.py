@@ -56,7 +56,7 @@ def test_case(rule: str, case: dict[str, Any]) -> None:
     assert len({finding.fingerprint for finding in findings}) == len(findings)
 
 
-@pytest.mark.parametrize("rule", sorted(path.stem.upper() for path in CASES.glob("exh*.yml")))
+@pytest.mark.parametrize("rule", sorted(str(known.id) for known in catalogue()))
 def test_a_rule_has_cases_that_fire_and_cases_that_do_not(rule: str) -> None:
     cases = load(rule)
     assert any(case["expect"] for case in cases)
