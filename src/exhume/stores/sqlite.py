@@ -341,16 +341,21 @@ class SqliteStore:
                 if self._connection.text_factory is _TEXT or hasattr(error, "sqlite_errorcode"):
                     raise
             finally:
-                cursor.close()
+                self._finish(cursor)
             self._connection.text_factory = _TEXT
             self._steps_left += self._budget()
             cursor = self._connection.execute(statement, values)
             try:
                 yield from itertools.islice(cursor, given, None)
             finally:
-                cursor.close()
+                self._finish(cursor)
         except FAILURES as error:
             raise explained(self._name, error, exhausted=self._exhausted) from error
+
+    def _finish(self, cursor: sqlite3.Cursor) -> None:
+        # rows that nobody read to the end may outlive the store, which ended the statement when it was closed
+        if self._connection is not None:
+            cursor.close()
 
     def _budget(self) -> int:
         return _STEPS_AT_LEAST + _STEPS_PER_BYTE * self._file.size
