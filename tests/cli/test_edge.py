@@ -230,3 +230,22 @@ def test_a_zone_that_does_not_exist_is_told_where_none_is_needed(tmp_path: Path)
     (tmp_path / "log.json").write_text('{"type": "session", "app_name": "a", "user_id": "u", "session_id": "s"}')
     done = exhume("audit", "log.json", "--source-timezone", "Nowhere/Land", cwd=tmp_path)
     assert (done.returncode, "Nowhere/Land" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["no/report.json", "x" * 300 + "/report.json", "x" * 300, "."])
+def test_a_report_that_cannot_be_written_is_told_before_the_work(tmp_path: Path, name: str) -> None:
+    done = exhume("migrate", REFUND_DESK, tmp_path / "made.db", "-o", name, cwd=tmp_path)
+    assert (done.returncode, no_sqlite_is_touched(tmp_path)) == (2, [])
+    assert "Nothing was done" in done.stderr
+
+
+def test_the_report_never_replaces_the_quarantine_file(tmp_path: Path) -> None:
+    done = exhume("migrate", REFUND_DESK, "made.db", "--quarantine", "q.db", "-o", "q.db", cwd=tmp_path)
+    assert (done.returncode, no_sqlite_is_touched(tmp_path)) == (4, [])
+    assert "would replace it" in done.stderr
+
+
+@pytest.mark.parametrize("source", [".", "/"])
+def test_a_folder_as_source_is_told_also_with_a_report(tmp_path: Path, source: str) -> None:
+    done = exhume("detect", source, "-o", "report.json", cwd=tmp_path)
+    assert done.returncode == 3

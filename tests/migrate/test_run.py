@@ -533,3 +533,30 @@ def test_resume_refuses_a_destination_that_holds_something_else(adk_db: Callable
     with pytest.raises(Refused, match="does not hold what the source holds"):
         migrate(adk_db("db-1.21.0-utc"), destination, options)
     assert destination.read_bytes() == made
+
+
+@pytest.mark.parametrize("pair", [("o.db", "o.db-wal"), ("q.db-journal", "q.db")])
+def test_a_quarantine_that_sqlite_would_take_for_a_part_of_the_destination_is_refused(
+    adk_db: Callable[[str], Path], tmp_path: Path, pair: tuple[str, str]
+) -> None:
+    with pytest.raises(UsageError, match="parts of one database"):
+        migrate(adk_db("db-1.21.0-utc"), tmp_path / pair[0], MigrateOptions(quarantine=tmp_path / pair[1]))
+
+
+@pytest.mark.parametrize("what", ["destination", "quarantine", "workdir"])
+def test_a_name_that_no_file_can_have_is_an_error_of_use(
+    adk_db: Callable[[str], Path], tmp_path: Path, what: str
+) -> None:
+    names: dict[str, Path] = {"destination": tmp_path / "o.db", what: tmp_path / ("x" * 300)}
+    final = names.pop("destination")
+    with pytest.raises(UsageError):
+        migrate(adk_db("db-1.21.0-utc"), final, MigrateOptions(**names, to="sqlite-service"))  # type: ignore[arg-type]
+
+
+def test_a_quarantine_on_a_server_is_refused_without_its_password(
+    adk_db: Callable[[str], Path], tmp_path: Path
+) -> None:
+    options = MigrateOptions(quarantine="postgresql://u:secret@h/d")
+    with pytest.raises(UsageError, match="is a server") as caught:
+        migrate(adk_db("db-1.21.0-utc"), tmp_path / "o.db", options)
+    assert "secret" not in str(caught.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 from pathlib import Path
@@ -9,9 +10,15 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-from exhume.errors import Refused
+from exhume.errors import Refused, UsageError
 
-_READ = {"source": "the source", "destination": "the destination", "ledger": "the ledger", "baseline": "the baseline"}
+_READ = {
+    "source": "the source",
+    "destination": "the destination",
+    "quarantine": "the quarantine file",
+    "ledger": "the ledger",
+    "baseline": "the baseline",
+}
 _WRITTEN = {"output": "the report", "write_baseline": "the baseline"}
 #: What SQLite keeps beside a database; replacing one changes what the database says.
 _SIDECARS = ("-wal", "-shm", "-journal")
@@ -30,12 +37,25 @@ def check_paths(parameters: Mapping[str, Any]) -> None:
     """Compares the files that a command reads with those that it writes.
 
     Raises:
+        UsageError: there is no such folder, so that the work would be done and its report lost.
         Refused: a file would be written over one that is read, or two reports have the same name.
     """
     written = [(name, Path(parameters[name])) for name in _WRITTEN if parameters.get(name) is not None]
     if not written:
         return
     for name, path in written:
+        if os.path.isdir(path):
+            raise UsageError(f"{path} is a folder.", todo="Nothing was done. Name a file.")
+        if not os.path.isdir(path.parent):
+            raise UsageError(f"{path} is in no folder that exists.", todo="Nothing was done. Name another file.")
+        try:
+            path.lstat()
+        except FileNotFoundError:
+            pass
+        except OSError as error:  # such as a name that is too long
+            raise UsageError(
+                f"{path} cannot be written: {error.strerror}.", todo="Nothing was done. Name another file."
+            ) from error
         for read, original in _read(parameters):
             if name == "write_baseline" and read == "baseline":
                 continue  # to bring a baseline up to date
@@ -62,7 +82,7 @@ def _read(parameters: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
         if path is not None:
             yield name, path
             for suffix in _SIDECARS:
-                yield name, path.with_name(path.name + suffix)
+                yield name, Path(f"{path}{suffix}")
 
 
 def _same(first: Path, second: Path) -> bool:

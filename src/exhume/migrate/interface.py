@@ -6,6 +6,7 @@ know yet is one more name.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,7 +38,7 @@ class MigrateOptions:
 
     to: str = Layout.V1
     read: ReadOptions = field(default_factory=ReadOptions)
-    quarantine: Path | None = None
+    quarantine: str | os.PathLike[str] | None = None
     workdir: Path | None = None
     table_prefix: str = ""
     dry_run: bool = False

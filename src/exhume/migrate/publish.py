@@ -39,26 +39,38 @@ def destination_path(
     path = location.path
     if same_store(location, source):
         raise Refused(f"the {what} is the source.", todo="Name another file.")
-    if _is_sidecar(path, source):
+    if is_sidecar(path, parse_location(source).path):
         raise Refused(f"the {what} has the name of a file that belongs to the source.", todo="Name another file.")
-    if path.is_dir():
+    if os.path.isdir(path):
         raise UsageError(f"the {what} {path} is a folder.", todo="Name a file to make.")
-    if not path.parent.is_dir():
+    try:
+        is_folder = stat.S_ISDIR(path.parent.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        is_folder = False
+    except OSError as error:  # a folder that may not be entered, a name that is too long, a loop of links
+        raise UsageError(f"the {what} {path} cannot be made: {error.strerror}.", todo="Name another file.") from error
+    if not is_folder:
         raise UsageError(
             f"the folder {path.parent} of the {what} does not exist.", todo="Make it, or name another file."
         )
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise UsageError(f"the {what} {path} cannot be made: {error.strerror}.", todo="Name another file.") from error
     for taken in (path, *(path.with_name(path.name + suffix) for suffix in _SIDECARS)):
         if os.path.lexists(taken) and not (may_exist and taken == path):
             raise Refused(f"the {what} cannot be made: {taken} exists.", todo="Name a file that does not exist.")
     return path
 
 
-def _is_sidecar(path: Path, source: str | os.PathLike[str]) -> bool:
-    origin = parse_location(source).path
-    if origin is None:
+def is_sidecar(path: Path, database: Path | None) -> bool:
+    """Would SQLite take `path` for a part of `database`?"""
+    if database is None:
         return False
     own = os.path.realpath(path)
-    return any(own == os.path.realpath(origin) + suffix for suffix in _SIDECARS)
+    return any(own == os.path.realpath(database) + suffix for suffix in _SIDECARS)
 
 
 def mode_like(source: Path | None) -> int:

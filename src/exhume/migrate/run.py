@@ -18,7 +18,7 @@ from exhume.migrate import plan, space
 from exhume.migrate.chain import find_path, readable_detection, starting_layout
 from exhume.migrate.hops import Chain, Findings, Folders, check_drift, rows_to_read
 from exhume.migrate.interface import MigrateOptions, MigrationReport, Step, VerifyOptions
-from exhume.migrate.publish import destination_path, mode_like, publish
+from exhume.migrate.publish import destination_path, is_sidecar, mode_like, publish
 from exhume.migrate.quarantine import Quarantine
 from exhume.migrate.signals import Signals, caught
 from exhume.migrate.transfer import Ledger, transfer
@@ -189,6 +189,11 @@ class _Migration:
         aside = destination_path(self.options.quarantine, source, what="quarantine file")
         if os.path.realpath(aside) == os.path.realpath(self.final):
             raise UsageError("the quarantine file is the destination.", todo="Name another file for --quarantine.")
+        if is_sidecar(aside, self.final) or is_sidecar(self.final, aside):
+            raise UsageError(
+                "SQLite would take the quarantine file and the destination for parts of one database.",
+                todo="Name another file for --quarantine.",
+            )
         return aside
 
     def _quarantine_maker(self, folders: Folders, stack: ExitStack) -> Callable[[], Quarantine]:
@@ -205,7 +210,7 @@ class _Migration:
     def _place_between(self) -> Path:
         """Where files between hops are made: never in the folder of the source, unless that was asked for."""
         if self.options.workdir is not None:
-            if not self.options.workdir.is_dir():
+            if not os.path.isdir(self.options.workdir):
                 raise UsageError(
                     f"the folder {self.options.workdir} does not exist.", todo="Name another for --workdir."
                 )

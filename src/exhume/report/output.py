@@ -43,9 +43,9 @@ def _write_stream(pieces: Iterable[str], stream: TextIO) -> None:
 
 
 def _write_file(pieces: Iterable[str], output: Path) -> None:
-    if output.is_dir():
+    if os.path.isdir(output):
         raise UsageError(f"{output} is a folder.", todo="Name a file with -o.")
-    if output.exists() and not output.is_file():
+    if os.path.exists(output) and not os.path.isfile(output):
         _write_device(pieces, output)
         return
     try:

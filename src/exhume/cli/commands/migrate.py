@@ -22,7 +22,7 @@ def command(
     source_timezone: SourceTimezone = "auto",
     allow_global: AllowGlobal = None,
     quarantine: Annotated[
-        Path | None,
+        str | None,  # no Path, which would break a URL
         typer.Option(
             "--quarantine",
             metavar="FILE",
