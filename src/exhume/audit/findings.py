@@ -27,7 +27,11 @@ class Confidence(enum.StrEnum):
     INFERRED = "inferred"
 
 
-@dataclass(frozen=True, slots=True)
+# Neither of the two is frozen: a report may hold ten thousands, and frozen ones take three times as long to make.
+# Nothing changes them all the same.
+
+
+@dataclass(slots=True)
 class Evidence:
     """One row or part of a row that a finding rests on, in the order in which to read it.
 
@@ -43,7 +47,7 @@ class Evidence:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Finding:
     """One finding. `session_id`, `user_id`, `app_name` are None where it belongs to the whole database, user or app.
 

@@ -50,10 +50,15 @@ class V1Reader(TableReader):
         # tuple.__new__ is what EventKey(...) comes to; this runs once for every event
         make, kind = tuple.__new__, EventKey
         record = self.record
+        last: tuple[Any, Any, Any] = (None, None, None)
         for position, row in self.rows(table, _ORDER, "session_id"):
             ident, app, user, session, invocation, time_cell, cell = pick((*row, None) if padded else row)
             if not (type(ident) is type(app) is type(user) is type(session) is str):
                 ident, app, user, session = cell_text(ident), cell_text(app), cell_text(user), cell_text(session)
+            if session == last[2] and user == last[1] and app == last[0]:
+                app, user, session = last  # one copy for all events of a session, which findings keep
+            else:
+                last = app, user, session
             key = make(kind, (app, user, session, ident))
             yield record(key, position, (invocation, time_cell, cell), names, row)
 
