@@ -8,24 +8,24 @@ environment.
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-ROOT = Path(__file__).resolve().parent.parent
-FIXTURES = ROOT / "fixtures"
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tests.conftest import FIXTURES, hostile_entries, load_truth, make_hostile, unpack
+
 BIN = Path(sys.executable).parent
 TIME_LIMIT = 30
-sys.path.insert(0, str(ROOT / "tests"))
-from conftest import hostile_entries, make_hostile  # noqa: E402
 
+#: What the pickles of the fixtures name besides ADK's own types.
 APPLICATION_CLASSES = (
     "shop_models.*",
     "collections.Counter",
@@ -34,6 +34,7 @@ APPLICATION_CLASSES = (
     "builtins.ValueError",
     "builtins.len",
 )
+ALLOW_ALL = [word for name in APPLICATION_CLASSES for word in ("--allow-global", name)]
 
 
 class Outcome(NamedTuple):
@@ -67,16 +68,11 @@ def exhume(source: Path, work: Path, *options: str, zone: str = "UTC", name: str
 
 
 def unpacked(name: str, work: Path) -> Path:
-    target = work / f"{name}.db"
-    target.write_bytes(gzip.decompress((FIXTURES / "adk" / f"{name}.db.gz").read_bytes()))
-    return target
+    return unpack(FIXTURES / "adk" / f"{name}.db.gz", work / f"{name}.db")
 
 
-def truth_of(name: str) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = json.loads(
-        gzip.decompress((FIXTURES / "adk" / f"{name}.truth.json.gz").read_bytes())
-    )
-    return found
+def hostile(name: str, work: Path) -> Path:
+    return make_hostile(next(entry for entry in hostile_entries() if entry["file"] == name), work / "source.db")
 
 
 def events_of(path: Path) -> dict[tuple[str, str, str, str], dict[str, Any]]:
@@ -92,8 +88,30 @@ def events_of(path: Path) -> dict[tuple[str, str, str, str], dict[str, Any]]:
     return {tuple(row[:4]): json.loads(row[4]) for row in rows}
 
 
-def acted(event: dict[str, Any]) -> bool:
-    return any(event.get("actions", {}).values())
+def matched(outcome: Outcome, name: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Each event of the result beside what the application handed to ADK when the database was written."""
+    events = events_of(outcome.destination)
+    for session, known in load_truth(name).items():
+        for event_id, truth in known.items():
+            key = (*session.split("/"), event_id)
+            if key in events:
+                yield events[key], truth
+
+
+def emptied(outcome: Outcome, name: str) -> int:
+    """Events of the result without an action that were written with some."""
+    return sum(
+        any((truth.get("event") or {}).get("actions", {}).values()) and not any(event.get("actions", {}).values())
+        for event, truth in matched(outcome, name)
+    )
+
+
+def shifted(outcome: Outcome, name: str) -> str:
+    """How many events of the result have another time than they were written with, to the millisecond."""
+    known = [
+        (event["timestamp"], truth["timestamp"]) for event, truth in matched(outcome, name) if "timestamp" in truth
+    ]
+    return f"{sum(abs(found - wanted) >= 0.001 for found, wanted in known)} of {len(known)} events wrong"
 
 
 def ended(outcome: Outcome) -> str:
@@ -102,36 +120,30 @@ def ended(outcome: Outcome) -> str:
 
 def lost_actions(work: Path) -> tuple[str, str, str]:
     name = "db-1.18.0-utc-py313"
-    source, truth = unpacked(name, work), truth_of(name)
+    source = unpacked(name, work)
 
     def count(outcome: Outcome) -> str:
         events = events_of(outcome.destination)
-        empty = sum(
-            bool(any((known.get("event") or {}).get("actions", {}).values()))
-            and not acted(events[(*session.split("/"), event_id)])
-            for session, event_list in truth.items()
-            for event_id, known in event_list.items()
-            if (*session.split("/"), event_id) in events
-        )
-        return f"{ended(outcome)}; {len(events)} events, actions emptied in {empty}"
+        return f"{ended(outcome)}; {len(events)} events, actions emptied in {emptied(outcome, name)}"
 
-    allowed = [word for one in APPLICATION_CLASSES for word in ("--allow-global", one)]
     return (
         "events whose state changes or approvals are emptied (1.18.0, Python 3.13)",
         count(adk(source, work)),
-        count(exhume(source, work, *allowed)),
+        count(exhume(source, work, *ALLOW_ALL)),
     )
 
 
 def unnamed_classes(work: Path) -> tuple[str, str, str]:
-    source = unpacked("db-1.21.0-utc", work)
+    name = "db-1.21.0-utc"
+    source = unpacked(name, work)
     theirs, ours = adk(source, work), exhume(source, work, "--format", "json")
     document = json.loads(ours.said[ours.said.index("{") :])
     named = sorted({name for row in document["refused"] for name in row["globals"]})
     return (
         "values that hold an application's own classes",
-        f"{ended(theirs)}; destination made with those actions empty",
-        f"{ended(ours)}; nothing written, {document['refused_count']} rows listed, {len(named)} names to allow inertly",
+        f"{ended(theirs)}; actions emptied in {emptied(theirs, name)}",
+        f"{ended(ours)}; {'written' if ours.destination.exists() else 'nothing written'}, "
+        f"{document['refused_count']} rows listed, {len(named)} names to allow inertly",
     )
 
 
@@ -143,30 +155,17 @@ def pending_approval(work: Path) -> tuple[str, str, str]:
             len(e.get("actions", {}).get("requested_tool_confirmations") or {}) for e in events_of(path).values()
         )
 
-    allowed = [word for one in APPLICATION_CLASSES for word in ("--allow-global", one)]
-    theirs, ours = count(adk(source, work).destination), count(exhume(source, work, *allowed).destination)
+    theirs, ours = count(adk(source, work).destination), count(exhume(source, work, *ALLOW_ALL).destination)
     return "requests for approval in the result (1.21.0)", str(theirs), str(ours)
 
 
 def shifted_times(work: Path) -> tuple[str, str, str]:
     name = "db-1.21.0-ny"
-    source, truth = unpacked(name, work), truth_of(name)
-
-    def count(outcome: Outcome) -> str:
-        events = events_of(outcome.destination)
-        known = [
-            (events[(*session.split("/"), event_id)]["timestamp"], value["timestamp"])
-            for session, event_list in truth.items()
-            for event_id, value in event_list.items()
-            if (*session.split("/"), event_id) in events and "timestamp" in value
-        ]
-        return f"{sum(abs(a - b) >= 0.001 for a, b in known)} of {len(known)} events wrong"
-
-    allowed = [word for one in APPLICATION_CLASSES for word in ("--allow-global", one)]
+    source = unpacked(name, work)
     return (
         "times of a file written in New York, migrated on a machine under UTC",
-        count(adk(source, work)),
-        count(exhume(source, work, *allowed)),
+        shifted(adk(source, work), name),
+        shifted(exhume(source, work, *ALLOW_ALL), name),
     )
 
 
@@ -181,27 +180,28 @@ def missing_source(work: Path) -> tuple[str, str, str]:
 
 
 def twice(work: Path) -> tuple[str, str, str]:
-    source = unpacked("db-1.18.0-ny", work)
-    first = FIXTURES / "refund-desk-1.21.0.db"
-    theirs, ours = (maker(first, work) and maker(source, work) for maker in (adk, exhume))
-    return (
-        "a destination that already holds other sessions",
-        f"{ended(theirs)}; {'merged' if len(events_of(theirs.destination)) > 12 else 'refused'}",
-        f"{ended(ours)}; {'merged' if len(events_of(ours.destination)) > 12 else 'refused'}",
-    )
+    first, second = FIXTURES / "refund-desk-1.21.0.db", unpacked("db-1.18.0-ny", work)
+
+    def say(migrate: Callable[[Path, Path], Outcome]) -> str:
+        before = len(events_of(migrate(first, work).destination))
+        outcome = migrate(second, work)
+        return f"{ended(outcome)}; {'merged' if len(events_of(outcome.destination)) > before else 'refused'}"
+
+    return "a destination that already holds other sessions", say(adk), say(exhume)
 
 
 def bomb(work: Path) -> tuple[str, str, str]:
-    source = make_hostile(next(e for e in hostile_entries() if e["file"] == "bomb-memo-22.db"), work / "bomb.db")
+    source = hostile("bomb-memo-22.db", work)
+    theirs, ours = adk(source, work), exhume(source, work)
     return (
         "a 597-byte pickle that unfolds to 4 million values",
-        ended(adk(source, work)),
-        f"{ended(exhume(source, work))}, the row named",
+        ended(theirs),
+        f"{ended(ours)}, {'the reason told' if 'EXH502' in ours.said else 'no reason told'}",
     )
 
 
 def odd_time(work: Path) -> tuple[str, str, str]:
-    source = make_hostile(next(e for e in hostile_entries() if e["file"] == "odd-timestamp-offset.db"), work / "odd.db")
+    source = hostile("odd-timestamp-offset.db", work)
     before = sqlite3.connect(source).execute("SELECT count(*) FROM events").fetchone()[0]
 
     def say(outcome: Outcome) -> str:
@@ -211,21 +211,18 @@ def odd_time(work: Path) -> tuple[str, str, str]:
 
 
 def two_meanings(work: Path) -> tuple[str, str, str]:
-    source = unpacked("db-1.21.0-utc", work)
+    name = "db-1.21.0-utc"
+    source = unpacked(name, work)
     connection = sqlite3.connect(source)
     # what an upgrade from local to UTC writing leaves behind: the older half of the sessions in New York time
-    half = [row[0] for row in connection.execute("SELECT rowid FROM sessions ORDER BY create_time")]
-    old = set(half[: len(half) // 2])
-    keys = {
-        tuple(row[1:])
-        for row in connection.execute("SELECT rowid, app_name, user_id, id FROM sessions")
-        if row[0] in old
-    }
+    sessions = connection.execute("SELECT app_name, user_id, id FROM sessions ORDER BY create_time").fetchall()
+    older = set(sessions[: len(sessions) // 2])
     changed = 0
     for rowid, app, user, session, when in connection.execute(
         "SELECT rowid, app_name, user_id, session_id, timestamp FROM events"
     ).fetchall():
-        if (app, user, session) in keys and when.startswith("2026-11-30"):
+        # events with made-up times, at the edges of daylight saving for instance, stay as they are
+        if (app, user, session) in older and when.startswith("2026-11-30"):
             connection.execute(
                 "UPDATE events SET timestamp = strftime('%Y-%m-%d %H:%M:', ?, '-5 hours') || substr(?, 18)"
                 " WHERE rowid = ?",
@@ -234,23 +231,10 @@ def two_meanings(work: Path) -> tuple[str, str, str]:
             changed += 1
     connection.commit()
     connection.close()
-    truth = truth_of("db-1.21.0-utc")
-    allowed = [word for one in APPLICATION_CLASSES for word in ("--allow-global", one)]
-
-    def count(outcome: Outcome) -> str:
-        events = events_of(outcome.destination)
-        wrong = sum(
-            abs(events[(*session.split("/"), event_id)]["timestamp"] - value["timestamp"]) >= 0.001
-            for session, event_list in truth.items()
-            for event_id, value in event_list.items()
-            if (*session.split("/"), event_id) in events and "timestamp" in value
-        )
-        return f"{wrong} of {len(events)} events wrong"
-
     return (
         f"a column with two meanings of time ({changed} events local, the rest UTC)",
-        count(adk(source, work)),
-        count(exhume(source, work, *allowed)),
+        shifted(adk(source, work), name),
+        shifted(exhume(source, work, *ALLOW_ALL), name),
     )
 
 
@@ -266,8 +250,7 @@ def api_key(work: Path) -> tuple[str, str, str]:
         keys = [scheme for scheme in found if (scheme.get("type") or scheme.get("type_")) == "apiKey"]
         return f"{sum('scheme' in scheme for scheme in keys)} of {len(keys)} turned into a bearer scheme"
 
-    allowed = [word for one in APPLICATION_CLASSES for word in ("--allow-global", one)]
-    return "API-key credential requests", schemes(adk(source, work)), schemes(exhume(source, work, *allowed))
+    return "API-key credential requests", schemes(adk(source, work)), schemes(exhume(source, work, *ALLOW_ALL))
 
 
 def unknown_version(work: Path) -> tuple[str, str, str]:
