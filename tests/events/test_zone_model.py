@@ -70,6 +70,22 @@ def test_events_in_other_seasons_follow_the_fitted_zone(reading: Reading, tmp_pa
     assert any("America/Bogota" in note for note in reading(path).time_zone().notes)
 
 
+def test_utc_that_only_winter_proves_is_taken_and_told(reading: Reading, tmp_path: Path) -> None:
+    events = [*days("UTC"), Written("odd", utc("2025-07-04 12:00:00"), "UTC")]
+    path = make_v0(tmp_path / "a.db", events)
+    execute(path, "DELETE FROM sessions WHERE id = 'odd'")
+    assert set(reading.errors(path, events)) == {0.0}
+    report = reading(path).time_zone()
+    assert (report.zone, report.proof) == ("UTC", "proved")
+    assert any("Europe/London" in note and "UTC is assumed" in note for note in report.notes)
+
+
+def test_utc_is_told_of_nothing_where_every_event_reads_the_same(reading: Reading, tmp_path: Path) -> None:
+    winter = make_v0(tmp_path / "a.db", days("UTC"))
+    summer = make_v0(tmp_path / "b.db", days("UTC", "2026-07-05 09:00:00.123456"))
+    assert reading(winter).time_zone().notes == reading(summer).time_zone().notes == ()
+
+
 def test_a_back_dated_session_proves_the_season_by_its_own_times(reading: Reading, tmp_path: Path) -> None:
     zone = "America/New_York"
     events = [*days(zone), Written("odd", utc("2025-07-04 12:00:00.5"), zone)]

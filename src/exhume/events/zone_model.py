@@ -147,10 +147,10 @@ def _decide(evidence: Evidence) -> ZoneModel:
 
 def _one_zone(candidates: list[Zone], evidence: Evidence) -> ZoneModel:
     zone = candidates[0]
-    if set(evidence.sessions) == {0}:
-        candidates = [UTC_ZONE]
-        zone = UTC_ZONE
-    notes = [] if zone is UTC_ZONE else _assumed(candidates, evidence)
+    if set(evidence.sessions) == {0} and zone is not UTC_ZONE:
+        zone, candidates = UTC_ZONE, [UTC_ZONE, *candidates]
+    # UTC is no exception: a winter's worth of proofs fits London's clock, too, which is another one in summer
+    notes = _assumed(candidates, evidence)
     return ZoneModel(zone, TimeZoneReport(zone.name, "proved", *evidence.agreeing(zone), notes=tuple(notes)))
 
 
