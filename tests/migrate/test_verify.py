@@ -69,6 +69,13 @@ SEVENTH = "WHERE rowid = 7"
         (f"UPDATE events SET event_data = json_remove(event_data, '$.content') {SEVENTH}", "events", "content"),
         (f"UPDATE events SET event_data = json_set(event_data, '$.timestamp', 5.5) {SEVENTH}", "events", "timestamp"),
         (f"UPDATE events SET invocation_id = 'other' {SEVENTH}", "events", "invocation_id"),
+        (f"UPDATE events SET timestamp = '2020-01-01 00:00:00.000000' {SEVENTH}", "events", "timestamp (the column)"),
+        (f"UPDATE events SET event_data = json_set(event_data, '$.id', 'x') {SEVENTH}", "events", "event_data.id"),
+        (
+            f"UPDATE events SET event_data = json_set(event_data, '$.invocation_id', 'x') {SEVENTH}",
+            "events",
+            "event_data.invocation_id",
+        ),
         (f"UPDATE events SET event_data = '{{oops' {SEVENTH}", "events", "event_data"),
         (f"DELETE FROM events {SEVENTH}", "events", ""),
         (f"UPDATE events SET id = 'other' {SEVENTH}", "events", ""),
@@ -197,3 +204,8 @@ class TestWhatAdkLost:
         assert unreadable
         assert {one.field for one in unreadable} == {"actions"}
         assert all(isinstance(one.key, EventKey) and one.key.event_id for one in unreadable)
+
+
+def test_a_trigger_in_the_destination_is_told(pair: tuple[Path, Path]) -> None:
+    change(pair[1], "CREATE TRIGGER t AFTER INSERT ON events BEGIN DELETE FROM events; END")
+    assert any("triggers" in note for note in verify(*pair).notes)
