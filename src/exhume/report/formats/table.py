@@ -141,25 +141,44 @@ class _Page:
         if finding.evidence:
             from rich.padding import Padding
 
-            self._console.print(Padding(_timeline(finding.evidence), (0, 0, 0, 8)))
+            timeline = _timeline(finding.evidence, width=self._console.width - 8)
+            self._console.print(Padding(timeline, (0, 0, 0, 8)))
         if finding.todo:
             self.hang("->", finding.todo, indent=8)
 
 
-def _timeline(evidence: tuple[Evidence, ...]) -> Table:
-    """The evidence as an incident timeline: when, what, which call or row."""
-    grid = _grid()
+def _timeline(evidence: tuple[Evidence, ...], *, width: int) -> Table:
+    """The evidence as an incident timeline: when, what, which call or row. No id is cut that fits into a line."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    shown = evidence[:_MOST_EVIDENCE]
     timed = any(one.time is not None for one in evidence)
-    for one in evidence[:_MOST_EVIDENCE]:
-        what = one.call_id or ""
-        if one.key.event_id:
-            what += f"{'  ' if what else ''}event {one.key.event_id}"
-        what = f"{what or one.table}{f'  {one.note}' if one.note else ''}"
-        when = (_rich(rfc3339(one.time) or "no time", "dim"),) if timed else ()
-        grid.add_row(*when, _rich(one.role), _rich(what))
-    if len(evidence) > _MOST_EVIDENCE:
-        grid.add_row(*(("",) if timed else ()), "", _rich(f"and {len(evidence) - _MOST_EVIDENCE:,} more", "dim"))
+    whens = [rfc3339(one.time) or "no time" if timed else "" for one in shown]
+    room = width - sum(max(len(text) for text in texts) + 2 for texts in (whens, [one.role for one in shown]))
+    stacked = room < max((len(word) for one in shown for part in _where(one) for word in part.split(" ")), default=0)
+    wide = max(len("  ".join(_where(one))) for one in shown) <= room
+    grid = _grid()
+    for one, when in zip(shown, whens, strict=True):
+        where = [_rich(part) for part in _where(one)]
+        if stacked:
+            grid.add_row(_rich(f"{when}  {one.role}".strip()))
+            for part in where:
+                grid.add_row(Padding(part, (0, 0, 0, 2)))
+        else:
+            what = Text("  " if wide else "\n").join(where)
+            grid.add_row(*((_rich(when, "dim"),) if timed else ()), _rich(one.role), what)
+    if len(evidence) > len(shown):
+        aside = ("", "") if timed else ("",)
+        more = _rich(f"and {len(evidence) - len(shown):,} more", "dim")
+        grid.add_row(*(() if stacked else aside), more)
     return grid
+
+
+def _where(one: Evidence) -> list[str]:
+    """The call, the event and the note of one piece of evidence; its table when it has neither of the first two."""
+    event = f"event {one.key.event_id}" if one.key.event_id else ""
+    return [part for part in (one.call_id or "", event or ("" if one.call_id else one.table), one.note) if part]
 
 
 def _grid(*, gap: int = 2) -> Table:
