@@ -560,3 +560,26 @@ def test_a_quarantine_on_a_server_is_refused_without_its_password(
     with pytest.raises(UsageError, match="is a server") as caught:
         migrate(adk_db("db-1.21.0-utc"), tmp_path / "o.db", options)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["db-1.21.0-utc", SERVICE])
+def test_text_that_is_not_utf8_in_keys_is_refused_and_elsewhere_escaped(
+    adk_db: Callable[[str], Path], tmp_path: Path, name: str
+) -> None:
+    source, out = adk_db(name), tmp_path / "o.db"
+    connection = sqlite3.connect(source)
+    connection.execute("UPDATE sessions SET user_id = CAST(x'ff41' AS TEXT) WHERE rowid = 1")
+    connection.execute("UPDATE events SET invocation_id = CAST(x'ff42' AS TEXT) WHERE rowid = 1")
+    connection.commit()
+    connection.close()
+    options = MigrateOptions(read=ALLOWED, quarantine=tmp_path / "q.db", dry_run=True)
+    told = migrate(source, out, options)
+    report = migrate(source, out, MigrateOptions(read=ALLOWED, quarantine=tmp_path / "q.db"))
+    assert [one.problems for one in told.refused] == [one.problems for one in report.refused]
+    assert [(one.table, one.problems[0].reason) for one in report.refused] == [
+        ("sessions", "the user_id is not valid UTF-8")
+    ]
+    made = sqlite3.connect(out)
+    assert made.execute("SELECT count(*) FROM events WHERE invocation_id = '\\xffB'").fetchone() == (1,)
+    made.close()
+    assert "bad-utf8-to-escape" in {loss.kind for loss in report.losses}

@@ -90,11 +90,15 @@ class ReaderHop:
                 problems = _with(problems, record, "timestamp", "the event's time cannot be read")
             elif data is None:
                 problems = _with(problems, record, "event_data", "nothing can be made of the event")
+            elif bad := _bad_key(key):
+                problems = _with(problems, record, bad, f"the {bad} is not valid UTF-8")
             else:
                 if self_contained:
                     data, losses = _made_self_contained(record, data, losses)
+                invocation = record.invocation_id or ""
+                if not _is_utf8(invocation):
+                    invocation, losses = _escaped(invocation), (*losses, Loss("bad-utf8-to-escape", "invocation_id"))
                 try:
-                    invocation = record.invocation_id or ""
                     row = (key[3], key[0], key[1], key[2], invocation, clock(time), dump(data))
                 except NotJson as error:
                     problems = _with(problems, record, "event_data", error.what)
@@ -117,6 +121,8 @@ class ReaderHop:
                 problems.append(_problem(record, "state", "the state cannot be read"))
         elif self._self_contained:
             text = _strict_state(text, losses)
+        elif record.problems:  # of a state that was read, in spite of the bare word Inf in it
+            losses.append(Loss("inf-to-infinity", "state"))
         elif not _is_utf8(text):
             text = dump(record.state)
             losses.append(Loss("bad-utf8-to-escape", "state"))
@@ -135,7 +141,12 @@ class ReaderHop:
             else:
                 times.append(self._time(record, column, known, problems))
         names = [part for part in (record.app_name, record.user_id, record.session_id) if part is not None]
-        return StepOutput(table, (*names, text, *times), key, record, tuple(losses), tuple(problems))
+        row: Row | None = (*names, text, *times)
+        if bad := _bad_key(key):
+            column = "id" if bad == "session_id" and bad not in record.columns else bad
+            problems.append(_problem(record, column, f"the {bad} is not valid UTF-8"))
+            row = None
+        return StepOutput(table, row, key, record, tuple(losses), tuple(problems))
 
     def _time(self, record: StateRecord, column: str, seconds: float, problems: list[Problem]) -> Cell:
         if self._keep_time_text and column in record.columns:
@@ -201,6 +212,18 @@ def _without_surrogates(value: Any, place: str, losses: list[Loss]) -> Any:
     if isinstance(value, list):
         return [_without_surrogates(item, f"{place}[{index}]", losses) for index, item in enumerate(value)]
     return value
+
+
+def _bad_key(key: EventKey) -> str | None:
+    """Which part of a key is no text that SQLite can hold."""
+    if "".join(key).isascii():
+        return None
+    return next((name for name, part in zip(key._fields, key, strict=True) if not _is_utf8(part)), None)
+
+
+def _escaped(text: str) -> str:
+    """Text with a visible escape such as `\\xff` for each byte that is not UTF-8."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _is_utf8(text: str) -> bool:

@@ -145,7 +145,7 @@ class ColumnReader(TableReader):
             yield EventRecord(
                 key,
                 position,
-                invocation if type(invocation) is str or invocation is None else cell_text(invocation),
+                None if invocation is None else data["invocation_id"],  # where bytes that are not UTF-8 are escapes
                 column_time,
                 time,
                 data if whole else None,
