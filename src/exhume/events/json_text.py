@@ -65,8 +65,9 @@ def parse(text: str, place: str = "") -> Parsed:
     try:
         value = orjson.loads(text)
         source = text.encode()
-        written = orjson.dumps(value)
-        exact = source == written or _differs_harmlessly(source, value, written)
+        # the search for one byte is many times faster than that for two, and nearly always enough
+        escapes = b"\\" in source and b"\\u" in source
+        exact = _has_no_loss(source, value) if escapes else _is_written_alike(source, value)
     except (ValueError, TypeError):  # orjson's own errors are these
         exact = False
     if not exact:
@@ -76,12 +77,10 @@ def parse(text: str, place: str = "") -> Parsed:
     return tuple.__new__(Parsed, (value, ()))  # which is what Parsed(value) comes to
 
 
-def _differs_harmlessly(source: bytes, value: Any, written: bytes) -> bool:
-    """Does the value, written again, differ from its text in white space or escapes alone?"""
-    # the search for one byte is many times faster than that for two, and nearly always enough
-    if b"\\" in source and b"\\u" in source:
-        return _has_no_loss(source, value)
-    return source.translate(None, _WHITE) == written.translate(None, b" ")
+def _is_written_alike(source: bytes, value: Any) -> bool:
+    """Does the value, written again, differ from its text in white space alone?"""
+    written = orjson.dumps(value)
+    return source == written or source.translate(None, _WHITE) == written.translate(None, b" ")
 
 
 def _has_no_loss(source: bytes, value: Any) -> bool:
