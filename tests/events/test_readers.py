@@ -13,6 +13,7 @@ import pytest
 from exhume.errors import NothingToLookAt, Refused
 from exhume.events.model import Capability, EventKey
 from exhume.events.readers import open_reader, readable_layouts
+from exhume.events.readers.base import read_state
 from exhume.schema.detection import Detection, Layout, ReleaseRange
 from exhume.stores import open_store
 from exhume.stores.interface import Cell, StoreInfo
@@ -110,6 +111,27 @@ def test_camel_case_event_data(incident_db: Callable[[str], Path], reading: Read
 
 
 # ------------------------------------------------------------------------------------------------ states
+@pytest.mark.parametrize(
+    ("text", "state", "fatal"),
+    [
+        ('{"a":Inf,"b":"Inf"}', {"a": None, "b": "Inf"}, [False]),
+        ('{"a":[-Inf]}', {"a": [None]}, [False]),
+        ('{"a":"Inf"}', {"a": "Inf"}, []),
+        ('{"a":Inf', None, [True]),
+        ('{"a":"Inf', None, [True]),
+        ('{"a":Info}', None, [True]),
+        ('{"a":nan,"b":Inf}', None, [True]),
+        ("Inf", None, [True]),
+    ],
+)
+def test_the_bare_word_that_sqlite_wrote_is_infinity(
+    text: str, state: dict[str, object] | None, fatal: list[bool]
+) -> None:
+    found, kept, problems = read_state(text)
+    assert (found, [problem.fatal for problem in problems]) == (state, fatal)
+    assert kept == (text.replace(":Inf", ":Infinity").replace("-Inf", "-Infinity") if fatal == [False] else text)
+
+
 def test_state_is_kept_as_text_and_parsed(reading: Reading, tmp_path: Path) -> None:
     path = make(tmp_path / "a.db", V1)
     execute(path, "INSERT INTO app_states VALUES ('app', '[1]', '2026-01-01 12:00:00.5')")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import pytest
 from exhume.events.interface import ReadOptions
 from exhume.migrate.interface import MigrateOptions
 from exhume.migrate.run import migrate
+from exhume.migrate.verify import verify
 from tests.conftest import FIXTURES, unpack
 
 ALL = ReadOptions(allow_globals=("shop_models.*", "collections.*", "builtins.*", "make_corpus.*"))
@@ -93,3 +95,32 @@ def test_a_service_file_is_taken_by_url_too(adk_db: Callable[[str], Path], tmp_p
     connection.commit()
     connection.close()
     assert len(asyncio.run(continue_all(open_service("sqlite-service", f"sqlite:///{made}"), keys))) == 20
+
+
+def test_a_state_that_no_release_could_load_any_more_is_loaded_again(
+    adk_db: Callable[[str], Path], tmp_path: Path
+) -> None:
+    # what SqliteSessionService 2.9.2 makes of an integer of 400 digits; the same word in a text stays
+    source = adk_db("sqlitesvc-2.13.0-utc")
+    connection = sqlite3.connect(source)
+    state = '{"huge":Inf,"text":"\\"Inf\\" -Inf","list":[-Inf,1]}'
+    connection.execute("INSERT INTO app_states VALUES ('ruined', ?, 1796082965.5)", (state,))
+    connection.execute("INSERT INTO sessions VALUES ('ruined', 'u', 's', '{}', 1796082965.5, 1796082965.5)")
+    connection.commit()
+    connection.close()
+    report = migrate(source, tmp_path / "result.db", MigrateOptions())
+    assert (report.status, report.verified) == ("complete", True)
+    assert [(loss.kind, loss.count) for loss in report.losses if "inf" in loss.kind] == [("inf-to-infinity", 1)]
+    assert any("Infinity" in note for note in report.notes)
+    assert verify(source, tmp_path / "result.db").equal
+
+    async def load() -> dict[str, Any]:
+        service = open_service("v1", f"sqlite+aiosqlite:///{tmp_path / 'result.db'}")
+        session = await service.get_session(app_name="ruined", user_id="u", session_id="s")
+        await service.close()
+        loaded: dict[str, Any] = session.state
+        return loaded
+
+    assert asyncio.run(load()) == {
+        "app:huge": math.inf, "app:text": '"Inf" -Inf', "app:list": [-math.inf, 1],
+    }  # fmt: skip

@@ -168,7 +168,8 @@ class UnreadableEvent(ProblemRule):
     None is known: a disk fault, a cut restore and a faulty script are all worth repairing.
 
     ## What to do
-    Restore the row from a backup, or migrate with `--quarantine`, which keeps it beside the result.
+    Restore the row from a backup, or migrate with `--quarantine`, which keeps it beside the result. A state whose one
+    fault is the bare word `Inf` needs neither: `exhume migrate` makes it `Infinity`, which ADK loads, and says so.
     """
 
     id = "EXH307"

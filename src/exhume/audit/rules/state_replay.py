@@ -106,7 +106,7 @@ class StateDrift(Rule):
 
     def state_row(self, row: StateRecord) -> Iterable[Finding]:
         state = row.state
-        if state is None:
+        if state is None or row.problems:
             return ()
         self._row_keys += len(state)
         if self._row_keys <= _MOST_ROW_KEYS:
@@ -125,7 +125,7 @@ class StateDrift(Rule):
                 found += self._close_user()
                 self._user_id = key.user_id
             self._follow(log)
-        if log.session is not None and log.session.state is not None:
+        if log.session is not None and log.session.state is not None and not log.session.problems:
             found += self._own(log, log.session, log.session.state)
         return found
 

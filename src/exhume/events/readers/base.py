@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 
 from exhume.errors import NothingToLookAt
@@ -14,6 +15,8 @@ from exhume.schema.detection import Detection, Layout
 from exhume.stores.interface import Cell, Ordered, Row, Store, Table
 
 NOT_NEEDED = TimeZoneReport(zone="UTC", proof="not needed")
+#: Texts, which are passed over, and the word that SQLite's JSON functions write for a number beyond their range.
+_INF = re.compile(r'"(?:[^"\\]|\\.)*+"|\bInf\b', re.DOTALL)
 
 
 def cell_text(cell: Cell) -> str:
@@ -121,17 +124,39 @@ class TableReader:
 
 
 def read_state(cell: Cell) -> tuple[dict[str, object] | None, str | None, tuple[Problem, ...]]:
-    """A state cell: the parsed object, its text as stored, and why it is none (EXH307)."""
+    """A state cell: the parsed object, its text, and why it is none (EXH307).
+
+    The text is as stored, but for the bare word Inf, with which SqliteSessionService 2.9.2 made all sessions of an app
+    unreadable to ADK: it becomes Infinity, which ADK reads, and is told as a problem that refuses nothing.
+    """
     if cell is None:
         return None, None, (unreadable("state", "The state is NULL", cell),)
     text = cell_text(cell)
+    problems: tuple[Problem, ...] = ()
     try:
         state = parse(text, "state").value
     except NotJson as error:
-        return None, text, (unreadable("state", f"The state cannot be read: {error.what}", cell),)
+        mended = _with_infinity(text)
+        if mended is None:
+            return None, text, (unreadable("state", f"The state cannot be read: {error.what}", cell),)
+        state, text = mended
+        reason = "The state holds the bare word Inf, which ADK cannot read; it is taken for Infinity"
+        problems = (unreadable("state", reason, cell, fatal=False),)
     if not isinstance(state, dict):
         return None, text, (unreadable("state", f"The state is {kind_of(state)}, not an object", cell),)
-    return state, text, ()
+    return state, text, problems
+
+
+def _with_infinity(text: str) -> tuple[dict[str, object], str] | None:
+    """The object and the text with Infinity for the bare word Inf; None where that does not make it an object."""
+    if "Inf" not in text:
+        return None
+    mended = _INF.sub(lambda match: "Infinity" if match.group() == "Inf" else match.group(), text)
+    try:
+        state = parse(mended, "state").value
+    except NotJson:
+        return None
+    return (state, mended) if isinstance(state, dict) else None
 
 
 def kind_of(value: object) -> str:
