@@ -37,7 +37,8 @@ def run(arguments: list[str]) -> int:
         complain(error)
         return int(error.exit_code)
     except typer.TyperException as error:
-        print(f"exhume: {printable(error.format_message())}", file=sys.stderr)
+        # typer passes on how pydantic begins a message
+        print(f"exhume: {printable(error.format_message().replace(': Value error, ', ': '))}", file=sys.stderr)
         print("  Run `exhume --help`, or the command with `--help`.", file=sys.stderr)
         return int(ExitCode.USAGE)
     except BrokenPipeError:

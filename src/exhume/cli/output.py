@@ -32,6 +32,18 @@ def emit(report: Report, fmt: Format, output: Path | None) -> None:
     write(render(report, fmt, look=look), output=output, stream=sys.stdout)
 
 
+def tell(lead: str, text: str) -> None:
+    """A line of a list on stdout; a terminal gets the text wrapped beside its lead."""
+    width = shutil.get_terminal_size().columns
+    if not sys.stdout.isatty() or width < len(lead) + 20:
+        print(lead + text)
+        return
+    from textwrap import fill
+
+    indent = " " * len(lead)
+    print(fill(text, width, initial_indent=lead, subsequent_indent=indent, break_long_words=False))
+
+
 def say(text: str, *, quiet: bool = False) -> None:
     """One line for a person on stderr."""
     if not quiet:

@@ -129,7 +129,10 @@ def ledger_view(found: Ledger, reconciliation: Reconciliation | None, *, span: S
     verdict = (
         f"{number(len(found.rows), 'entry', 'entries')}: {said}." if found.rows else "No tool confirmation in this log."
     )
-    mood = Mood.GOOD
+    again = {(row.key, row.request_id, row.request_event) for row in found.rows if row.nth > 1 and not row.rewound}
+    if again:
+        verdict += f" {number(len(again), 'request')} answered more than once."
+    mood = Mood.LOOK if again else Mood.GOOD
     if reconciliation is not None:
         blocks += _reconciliation_blocks(reconciliation)
         mood = Mood.BAD if reconciliation.differences else Mood.GOOD

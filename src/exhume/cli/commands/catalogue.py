@@ -10,9 +10,10 @@ import typer
 def rules(
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
-    """List the rules of the audit: id, severity, name."""
+    """List the rules of the audit: id, severity, name, what each detects."""
     from json import dumps
 
+    from exhume.cli.output import tell
     from exhume.report.rule_pages import rule_pages
 
     pages = rule_pages()
@@ -25,7 +26,7 @@ def rules(
         return
     width = max(len(page.name) for page in pages)
     for page in pages:
-        print(f"{page.id}  {page.severity.label:7s}  {page.name:{width}s}  {page.summary}")
+        tell(f"{page.id}  {page.severity.label:7s}  {page.name:{width}s}  ", page.summary)
 
 
 def explain(

@@ -11,6 +11,7 @@ def command(json: Annotated[bool, typer.Option("--json", help="As JSON.")] = Fal
     """List the known layouts and which can be moved to which."""
     from json import dumps
 
+    from exhume.cli.output import tell
     from exhume.migrate.chain import layouts_graph
 
     graph = layouts_graph()
@@ -27,6 +28,6 @@ def command(json: Annotated[bool, typer.Option("--json", help="As JSON.")] = Fal
         return
     width = max(len(node.name) for node in graph)
     for node in graph:
-        print(f"{node.name:{width}s}  {node.summary}")
+        tell(f"{node.name:{width}s}  ", node.summary)
         for target, changes in node.steps:
-            print(f"{'':{width}s}    -> {target}: {changes}")
+            tell(f"{'':{width}s}    -> {target}: ", changes)
