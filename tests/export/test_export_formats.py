@@ -16,8 +16,8 @@ from exhume.audit.findings import Severity
 from exhume.events.interface import ReadOptions
 from exhume.events.model import EventRecord
 from exhume.events.readers import open_reader
-from exhume.export import ExportFormat, ExportOptions, export
-from exhume.export.redaction import Redact
+from exhume.export.interface import ExportFormat, ExportOptions, Redact
+from exhume.export.run import export
 from exhume.schema.detect import detect
 from exhume.stores import open_store
 from tests.conftest import FIXTURES, unpack

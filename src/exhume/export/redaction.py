@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import hashlib
 import hmac
 import json
@@ -12,15 +11,7 @@ from exhume.audit.decisions import says_refused, says_unknown_tool
 from exhume.audit.log import REQUEST_PREFIX
 from exhume.audit.secrets import HIDDEN, hide
 from exhume.events.json_text import NotJson, parse
-
-
-class Redact(enum.StrEnum):
-    """How much is taken out of an export."""
-
-    NOTHING = "nothing"
-    CREDENTIALS = "credentials"
-    TEXTS = "texts"
-
+from exhume.export.interface import Redact
 
 #: Members of ADK's own calls and of actions that say how the log hangs together, not what was said.
 _STRUCTURE = frozenset({"id", "name", "functionCallId", "function_call_id"})
@@ -28,7 +19,7 @@ _STRUCTURE = frozenset({"id", "name", "functionCallId", "function_call_id"})
 _SAID = frozenset({"error_message", "input_transcription", "output_transcription", "custom_metadata", "output"})
 _SAID_IN_ACTIONS = frozenset({"state_delta", "agent_state", "compaction", "render_ui_widgets", "set_model_response"})
 
-
+#: ADK's fixed texts (google.adk.flows.llm_flows.functions, 2.13.0).
 _WANTED = "This tool call requires confirmation, please approve or reject."
 _REJECTED = "This tool call is rejected."
 _UNKNOWN = "Tool (text) not found."
@@ -36,7 +27,7 @@ _ABORTED = "Invocation was aborted by client."
 
 
 def _outcome(body: Any) -> dict[str, str]:
-    """Why a call has no result, in ADK's fixed texts (google.adk.flows.llm_flows.functions, 2.13.0)."""
+    """Why a call has no result, in ADK's own words; empty for one that has."""
     error = body.get("error")
     if error in (_WANTED, _REJECTED, _ABORTED):
         return {"error": error}

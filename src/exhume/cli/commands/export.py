@@ -2,43 +2,28 @@
 
 from __future__ import annotations
 
-import enum
 import sys
 from typing import Annotated
 
 import typer
 
 from exhume.cli.options import AllowGlobal, App, Output, Session, Source, SourceTimezone, TablePrefix, User
-
-
-class Kind(enum.StrEnum):
-    """What `--format` takes here."""
-
-    JSONL = "jsonl"
-    SESSION = "session"
-    EVALSET = "evalset"
-
-
-class Hidden(enum.StrEnum):
-    """What `--redact` takes."""
-
-    NOTHING = "nothing"
-    CREDENTIALS = "credentials"
-    TEXTS = "texts"
+from exhume.export.interface import ExportFormat, ExportOptions, Redact
 
 
 def command(
     source: Source,
     format: Annotated[
-        Kind, typer.Option("--format", "-f", help="JSON lines of events, ADK session JSON, or an eval set of ADK.")
-    ] = Kind.JSONL,
+        ExportFormat,
+        typer.Option("--format", "-f", help="JSON lines of events, ADK session JSON, or an eval set of ADK."),
+    ] = ExportFormat.JSONL,
     output: Output = None,
     app: App = None,
     user: User = None,
     session: Session = None,
     redact: Annotated[
-        Hidden, typer.Option("--redact", help="Take out credentials, or all texts (equal ones stay equal).")
-    ] = Hidden.NOTHING,
+        Redact, typer.Option("--redact", help="Take out credentials, or all texts (equal ones stay equal).")
+    ] = Redact.NOTHING,
     name: Annotated[str, typer.Option("--name", help="Id of the eval set.")] = "exhume",
     source_timezone: SourceTimezone = "auto",
     allow_global: AllowGlobal = None,
@@ -48,19 +33,14 @@ def command(
     from exhume.cli.output import say
     from exhume.cli.reading import opened
     from exhume.events.interface import ReadOptions
-    from exhume.export import ExportFormat, ExportOptions, export
-    from exhume.export.redaction import Redact
+    from exhume.export.run import export
     from exhume.report.output import write
 
     read = ReadOptions(
         timezone=source_timezone, allow_globals=tuple(allow_global or ()), app=app, user=user, session=session
     )
-    options = ExportOptions(
-        format=ExportFormat(format.value),
-        redact=Redact(redact.value),
-        name=name,
-        scoped=session is not None or user is not None,
-    )
+    scoped = session is not None or user is not None
+    options = ExportOptions(format=format, redact=redact, name=name, scoped=scoped)
     with opened(source, read, table_prefix=table_prefix) as (reader, detection):
         result = export(reader, detection, options)
         write(result.pieces, output=output, stream=sys.stdout)
