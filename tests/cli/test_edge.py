@@ -249,3 +249,19 @@ def test_the_report_never_replaces_the_quarantine_file(tmp_path: Path) -> None:
 def test_a_folder_as_source_is_told_also_with_a_report(tmp_path: Path, source: str) -> None:
     done = exhume("detect", source, "-o", "report.json", cwd=tmp_path)
     assert done.returncode == 3
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_modules_are_imported_ends_in_one_message(number: signal.Signals, tmp_path: Path) -> None:
+    program = (
+        "import os, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, *_):\n"
+        f"        if name == 'exhume.cli.app': os.kill(os.getpid(), {int(number)})\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "from exhume.cli.main import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 130
+    assert done.stderr.startswith(f"exhume: Ended by {number.name}.")

@@ -18,10 +18,15 @@ def main() -> NoReturn:
     """Runs `exhume` with the arguments of the process and exits."""
     # imports make many objects and no garbage; looking for it after every 700 is a tenth of the start
     gc.set_threshold(50_000, *gc.get_threshold()[1:])
-    # Python's own KeyboardInterrupt would end in typer, without a word
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupted)
-    sys.exit(run(sys.argv[1:]))
+    try:
+        # Python's own KeyboardInterrupt would end in typer, without a word
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _interrupted)
+        code = run(sys.argv[1:])
+    except Interrupted as error:  # while modules are imported, or another error is told
+        complain(error)
+        code = int(error.exit_code)
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
