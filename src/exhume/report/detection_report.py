@@ -83,6 +83,8 @@ def _releases(detection: Detection) -> str:
     first, last = detection.releases.first, detection.releases.last
     if detection.layout in _WRITERS:
         return _WRITERS[detection.layout]
+    if detection.layout is Layout.EXPORT:
+        return "unknown: an export does not say"
     if first is None and last is None:
         return "no ADK release is known to write this"
     if first == last:
@@ -110,6 +112,8 @@ def _detection_verdict(detection: Detection) -> str:
             verdict = "Two layouts in one database: a migration stopped half-way, or two releases wrote side by side."
         case Layout.UNKNOWN_VERSION:
             verdict = f"Declares schema version {detection.declared_version}, which this release does not know."
+        case Layout.EXPORT:
+            verdict = "Sessions exported as JSON, not a database."
         case Layout.SQLITE_SERVICE:
             verdict = "A session database of SqliteSessionService."
         case Layout.GO | Layout.JS | Layout.JAVA_FLYWAY | Layout.JAVA_CONTRIB as other:
@@ -123,6 +127,8 @@ def _detection_verdict(detection: Detection) -> str:
 
 def _detection_todo(detection: Detection) -> tuple[str, ...]:
     match detection.layout:
+        case Layout.EXPORT:
+            return ("To read it: exhume audit, show, approvals or export",)
         case Layout.SQLITE_SERVICE:
             return ("To move it to DatabaseSessionService: exhume migrate SOURCE DESTINATION",)
         case Layout.V0 | Layout.V1_UNMARKED | Layout.GO | Layout.JS | Layout.JAVA_FLYWAY | Layout.JAVA_CONTRIB:
