@@ -1,4 +1,4 @@
-"""The public API: the verbs of the command line as functions.
+"""The public API: the verbs of the command line as functions, and `opened` for whoever reads the events themselves.
 
 Each opens its source read only, closes it again, returns data and raises `exhume.errors.ExhumeError`; nothing here
 prints or exits. It is a module of its own because `exhume.migrate` and `exhume.audit` are the stages themselves.
@@ -6,20 +6,20 @@ prints or exits. It is a module of its own because `exhume.migrate` and `exhume.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from exhume.audit.engine import AuditOptions
     from exhume.audit.findings import AuditReport
-    from exhume.events.interface import ReadOptions
+    from exhume.events.interface import Reader, ReadOptions
     from exhume.migrate.interface import MigrateOptions, MigrationReport, VerifyOptions, VerifyReport
     from exhume.pickles.scan import Progress, ScanReport
     from exhume.schema.detection import Detection
 
-__all__ = ["audit", "detect", "migrate", "scan", "verify"]
+__all__ = ["audit", "detect", "migrate", "opened", "scan", "verify"]
 
 # Imports stand inside the functions: importing this module costs nothing, and each verb loads only what it needs.
 
@@ -106,12 +106,28 @@ def audit(
     from exhume.audit.engine import AuditOptions as Options
     from exhume.audit.engine import audit as run
     from exhume.events.interface import ReadOptions as Read
+
+    chosen = options or Options()
+    filtered = replace(read or Read(), app=chosen.app, user=chosen.user, session=chosen.session)
+    with opened(source, filtered, table_prefix=table_prefix) as (reader, detection):
+        return run(reader, detection, chosen)
+
+
+@contextmanager
+def opened(
+    source: str | Path, read: ReadOptions | None = None, *, table_prefix: str = ""
+) -> Iterator[tuple[Reader, Detection]]:
+    """A reader of a store's events and states, and what was detected of it; the store is closed at the end.
+
+    `exhume.audit.timeline`, `exhume.audit.ledger` and `exhume.export.run` take both.
+
+    Args:
+        read: zone, allowed globals and filters.
+    """
     from exhume.events.readers import open_reader
     from exhume.schema.detect import detect as detect_store
     from exhume.stores import open_store
 
-    chosen = options or Options()
-    reading = replace(read or Read(), app=chosen.app, user=chosen.user, session=chosen.session)
     with closing(open_store(source)) as store:
         detection = detect_store(store, table_prefix=table_prefix)
-        return run(open_reader(store, detection, reading), detection, chosen)
+        yield open_reader(store, detection, read), detection

@@ -58,11 +58,11 @@ def command(
     table_prefix: TablePrefix = "",
 ) -> None:
     """List every request for approval: who answered, when, how, and how often the tool ran."""
+    from exhume import api
     from exhume.audit.approvals_ledger import reconcile
     from exhume.audit.ledger import ledger as ledger_of
     from exhume.cli.exits import after_reconcile
     from exhume.cli.output import emit
-    from exhume.cli.reading import opened
     from exhume.events.interface import ReadOptions
     from exhume.report.documents import Span
     from exhume.report.results import of_ledger
@@ -72,7 +72,7 @@ def command(
     read = ReadOptions(
         timezone=source_timezone, allow_globals=tuple(allow_global or ()), app=app, user=user, session=session
     )
-    with opened(source, read, table_prefix=table_prefix) as (reader, detection):
+    with api.opened(source, read, table_prefix=table_prefix) as (reader, detection):
         found = ledger_of(reader, detection, reveal=reveal)
     result = None if ledger is None else reconcile(found, ledger, _options(column or [], ledger_kind))
     emit(of_ledger(found, span=Span(started, now()), reconciliation=result), format, output)

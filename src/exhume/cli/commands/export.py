@@ -30,8 +30,8 @@ def command(
     table_prefix: TablePrefix = "",
 ) -> None:
     """Write sessions in a form that other tools read: to replay, to share, or to test against."""
+    from exhume import api
     from exhume.cli.output import say
-    from exhume.cli.reading import opened
     from exhume.events.interface import ReadOptions
     from exhume.export.run import export
     from exhume.report.output import write
@@ -41,7 +41,7 @@ def command(
     )
     scoped = session is not None or user is not None
     options = ExportOptions(format=format, redact=redact, name=name, scoped=scoped)
-    with opened(source, read, table_prefix=table_prefix) as (reader, detection):
+    with api.opened(source, read, table_prefix=table_prefix) as (reader, detection):
         result = export(reader, detection, options)
         write(result.pieces, output=output, stream=sys.stdout)
     if not result.writing.sessions and (app, user, session) != (None, None, None):

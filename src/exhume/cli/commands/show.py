@@ -41,11 +41,11 @@ def command(
     table_prefix: TablePrefix = "",
 ) -> None:
     """Tell one session in causal order: turns, calls with their responses, requests, decisions, state, times."""
+    from exhume import api
     from exhume.audit.timeline import timeline
     from exhume.audit.timeline_filter import TimelineFilter
     from exhume.cli.output import emit
     from exhume.cli.parse import moment
-    from exhume.cli.reading import opened
     from exhume.events.interface import ReadOptions
     from exhume.report.documents import Span
     from exhume.report.results import of_timeline
@@ -55,7 +55,7 @@ def command(
     read = ReadOptions(
         timezone=source_timezone, allow_globals=tuple(allow_global or ()), app=app, user=user, session=session
     )
-    with opened(source, read, table_prefix=table_prefix) as (reader, detection):
+    with api.opened(source, read, table_prefix=table_prefix) as (reader, detection):
         found = timeline(reader, detection, session=session, reveal=reveal)
     chosen = TimelineFilter(
         invocation=invocation,
