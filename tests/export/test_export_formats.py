@@ -6,41 +6,36 @@ import asyncio
 import json
 import re
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from exhume import api
 from exhume.audit.findings import Severity
 from exhume.events.interface import ReadOptions
 from exhume.events.model import EventRecord
-from exhume.events.readers import open_reader
 from exhume.export.interface import ExportFormat, ExportOptions, Redact
 from exhume.export.run import export
-from exhume.schema.detect import detect
-from exhume.stores import open_store
 from tests.conftest import FIXTURES, unpack
 
 Database = Callable[[str], Path]
 
 
 def exported(source: Path, fmt: ExportFormat, read: ReadOptions | None = None, **options: Any) -> tuple[str, list[str]]:
-    with closing(open_store(source)) as store:
-        detection = detect(store)
-        run = export(open_reader(store, detection, read), detection, ExportOptions(format=fmt, **options))
+    with api.opened(source, read) as (reader, detection):
+        run = export(reader, detection, ExportOptions(format=fmt, **options))
         return "".join(run.pieces), run.notes
 
 
 def events_of(source: Path) -> dict[tuple[str, ...], EventRecord]:
-    with closing(open_store(source)) as store:
-        return {record.key: record for record in open_reader(store, detect(store)).events()}
+    with api.opened(source) as (reader, _):
+        return {record.key: record for record in reader.events()}
 
 
 def session_keys(source: Path) -> list[tuple[str, str, str]]:
-    with closing(open_store(source)) as store:
-        rows = open_reader(store, detect(store)).sessions()
-        return [(row.app_name, row.user_id or "", row.session_id or "") for row in rows]
+    with api.opened(source) as (reader, _):
+        return [(row.app_name, row.user_id or "", row.session_id or "") for row in reader.sessions()]
 
 
 def adk_sessions(source: Path) -> dict[tuple[str, str, str], Any]:
@@ -186,8 +181,6 @@ def test_redaction_of_credentials(adk_db: Database) -> None:
 
 @pytest.mark.parametrize("redact", [Redact.CREDENTIALS, Redact.TEXTS])
 def test_the_audit_finds_no_credential_after_redaction(incident_db: Database, tmp_path: Path, redact: Redact) -> None:
-    from exhume import api
-
     source = incident_db("sqlite")
     copy = tmp_path / "redacted.jsonl"
     copy.write_text(exported(source, ExportFormat.JSONL, redact=redact)[0])
@@ -197,8 +190,6 @@ def test_the_audit_finds_no_credential_after_redaction(incident_db: Database, tm
 
 
 def test_redaction_of_texts_keeps_the_findings(incident_db: Database, tmp_path: Path) -> None:
-    from exhume import api
-
     source = incident_db("v1a")
     text, _ = exported(source, ExportFormat.JSONL, redact=Redact.TEXTS)
     assert "customer S2-21 writes again" not in text
@@ -220,8 +211,6 @@ NOT_IN_LINES = {"EXH114", "EXH306", "EXH310", "EXH313", "EXH401", "EXH403", "EXH
 
 @pytest.mark.parametrize("name", ["v1a", "v1b", "v1x", "v0", "sqlite", "go", "v1camel", "v1lossy", "v0pickles"])
 def test_an_export_is_audited_like_its_source(incident_db: Database, tmp_path: Path, name: str) -> None:
-    from exhume import api
-
     source = incident_db(name)
     copy = tmp_path / "export.jsonl"
     copy.write_text(exported(source, ExportFormat.JSONL)[0])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from exhume import api
 from exhume.audit.ledger import ledger
 from exhume.audit.timeline import timeline
 from exhume.events.interface import ReadOptions
-from exhume.events.readers import open_reader
 from exhume.migrate.interface import MigrateOptions
 from exhume.report.formats import Format, Report, render
 from exhume.report.results import (
@@ -28,8 +26,6 @@ from exhume.report.results import (
     of_verify,
 )
 from exhume.report.schema import load_schema, schema_names
-from exhume.schema.detect import detect
-from exhume.stores import open_store
 from tests.report.samples import SPAN
 
 Database = Callable[[str], Path]
@@ -79,16 +75,13 @@ def test_audit_is_the_same_twice(incident_db: Database, name: str) -> None:
 
 def test_show_and_approvals(incident_db: Database) -> None:
     source = incident_db("v1a")
-    with closing(open_store(source)) as store:
-        detection = detect(store)
-        found = ledger(open_reader(store, detection), detection)
-        document = checked(of_ledger(found, span=SPAN))
-        assert document["approvals"]
-        row = document["approvals"][0]
-        key = {"app": row["app_name"], "user": row["user_id"], "session": row["session_id"]}
-        reader = open_reader(store, detection, ReadOptions(**key))
+    with api.opened(source) as (reader, detection):
+        document = checked(of_ledger(ledger(reader, detection), span=SPAN))
+    row = document["approvals"][0]
+    key = {"app": row["app_name"], "user": row["user_id"], "session": row["session_id"]}
+    with api.opened(source, ReadOptions(**key)) as (reader, detection):
         shown = checked(of_timeline(timeline(reader, detection, session=key["session"]), span=SPAN))
-        assert row["request_event_id"] in {event["event_id"] for event in shown["events"]}
+    assert row["request_event_id"] in {event["event_id"] for event in shown["events"]}
 
 
 def test_every_schema_is_one_and_is_used() -> None:
