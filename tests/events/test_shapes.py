@@ -163,6 +163,12 @@ def test_numbers_that_json_lacks_are_absent_and_told(number: float) -> None:
           ]],
         ({"render_ui_widgets": [{"id": "i"}, {"id": "j", "provider": "p"}]},
          {"render_ui_widgets": [{"id": "j", "provider": "p", "payload": {}}]}),
+        *[({"requested_auth_configs": {"a": {"auth_scheme": one}}}, {"requested_auth_configs": {}})
+          for one in ({"scheme": 5}, {"type": 5}, {"type": ["http"]}, "http", {"description": 1})],
+        *[({"requested_auth_configs": {"a": {"auth_scheme": one}}},
+           {"requested_auth_configs": {"a": {"auth_scheme": one}}})
+          for one in ({}, {"scheme": "basic"}, {"type_": "own", "scheme": 5}, {"type": "apiKey"}, {"flows": {}},
+                      {"openIdConnectUrl": "u", "scheme": 5})],
         ({"route": {"a": 1}}, {}),
         ({"route": [["a"]]}, {}),
         ({"route": [1, "a", True]}, {"route": [1, "a", True]}),
@@ -175,3 +181,28 @@ def test_what_is_left_of_refused_actions_is_what_adk_takes(given: dict[str, Any]
     assert {name: value for name, value in made.items() if value or name in stored} == stored
     assert bool(faults) == (given != stored)
     EventActions.model_validate(made)
+
+
+@pytest.mark.parametrize(
+    ("cache", "place"),
+    [
+        ({}, None),
+        ({"cache_name": "n", "expire_time": 1.5, "invocations_used": 0}, None),
+        ({"cache_name": "n"}, "expire_time"),
+        ({"cache_name": None, "expire_time": 1.5, "invocations_used": 0}, "cache_name"),
+        ({"cache_name": "n", "expire_time": 1.5, "invocations_used": -1}, "invocations_used"),
+        ({"contents_count": -1}, "contents_count"),
+    ],
+)
+def test_cache_metadata_that_adk_refuses(cache: dict[str, Any], place: str | None) -> None:
+    from google.adk.events.event import Event
+    from pydantic import ValidationError
+
+    event = {"author": "a", "cache_metadata": {"fingerprint": "f", "contents_count": 1, **cache}}
+    made, faults = walk(event, "Event")
+    assert faults == ([] if place is None else [f"event.cache_metadata.{place}"])
+    assert ("cache_metadata" in made) == (place is None)
+    Event.model_validate(made)
+    if place is not None:
+        with pytest.raises(ValidationError):
+            Event.model_validate(event)

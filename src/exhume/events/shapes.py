@@ -10,6 +10,7 @@ import base64
 import binascii
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -231,15 +232,51 @@ def _whole(value: dict[str, Any], of: Model, place: Place, found: Findings) -> A
         return out
     if of.required and any(name not in out for name in of.required):
         return _REFUSED
-    if of.name == "ServiceAccount":  # `ServiceAccount._validate_config` of google-adk 2.13.0
-        for name, needed in (
-            ("service_account_credential", not out["use_default_credential"]),
-            ("audience", out["use_id_token"]),
-        ):
-            if needed and not out.get(name):
-                found.refuse((place, name), "it is missing, and ADK 2.13 refuses the session without it")
-                return _REFUSED
+    check = _CHECKS.get(of.name)
+    fault = check(out) if check is not None else None
+    if fault is not None:
+        name, reason = fault
+        found.refuse((place, name), f"{reason}, and ADK 2.13 refuses the session")
+        return _REFUSED
     return out
+
+
+def _check_service_account(out: dict[str, Any]) -> tuple[str, str] | None:
+    """`ServiceAccount._validate_config` of google-adk 2.13.0."""
+    if not out["use_default_credential"] and not out.get("service_account_credential"):
+        return "service_account_credential", "it is missing"
+    return ("audience", "it is missing") if out["use_id_token"] and not out.get("audience") else None
+
+
+def _check_cache_metadata(out: dict[str, Any]) -> tuple[str, str] | None:
+    """`CacheMetadata._enforce_active_state_invariant` of google-adk 2.13.0, and its two least values."""
+    missing = [name for name in ("cache_name", "expire_time", "invocations_used") if name not in out]
+    if 0 < len(missing) < 3:
+        return missing[0], "it is missing beside its siblings"
+    below = [name for name in ("invocations_used", "contents_count") if out.get(name, 0) < 0]
+    return (below[0], "it is less than 0") if below else None
+
+
+#: Models whose fields must fit one another: gives the field at fault and why.
+_CHECKS: dict[str, Callable[[dict[str, Any]], tuple[str, str] | None]] = {
+    "ServiceAccount": _check_service_account,
+    "CacheMetadata": _check_cache_metadata,
+}
+
+
+def _is_scheme(item: dict[str, Any]) -> bool:
+    """Does one model of ADK's union of security schemes take it? `CustomAuthScheme` takes all that say their type."""
+    if type(item.get("type_", item.get("type"))) is str:
+        return True
+    for name in _SCHEMES:
+        trial = Findings()
+        shape(item, model(name), "", trial)
+        if not trial.faults:
+            return True
+    return False
+
+
+_SCHEMES = ("HTTPBearer", "HTTPBase", "APIKey", "OAuth2", "OpenIdConnect", "OpenIdConnectWithConfig")
 
 
 def _entered(item: Any, spec: Field, place: Place, found: Findings) -> Any:
@@ -265,8 +302,10 @@ def _entered(item: Any, spec: Field, place: Place, found: Findings) -> Any:
         return item
     if kind == CHOICE and type(item) is str and item in about:
         return item
-    if kind == SCHEME:
-        return without_nulls(item) if type(item) is dict else _other(item, spec, place, found)
+    if kind == SCHEME and type(item) is dict:
+        plain = without_nulls(item)
+        if found.lenient or _is_scheme(plain):
+            return plain
     return _other(item, spec, place, found)
 
 
@@ -307,7 +346,7 @@ def _other(item: Any, spec: Field, place: Place, found: Findings) -> Any:
 
 _NAMES = {
     **{STR: "a text", LIST: "a list", MODEL: "an object", OBJECT: "an object", BYTES: "base64", ENUM: "a text"},
-    **{BOOL: "a boolean", INT: "a whole number", FLOAT: "a number", DICT: "an object", SCHEME: "an object"},
+    **{BOOL: "a boolean", INT: "a whole number", FLOAT: "a number", DICT: "an object", SCHEME: "a security scheme"},
     **{ROUTE: "a boolean, a whole number, a text or a list of these", CHOICE: "one of the words that it can be"},
 }
 
