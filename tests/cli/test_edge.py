@@ -32,7 +32,8 @@ def exhume(*arguments: object, cwd: Path, **environment: str) -> subprocess.Comp
     )
 
 
-def no_sqlite_is_touched(folder: Path) -> list[str]:
+def names_in(folder: Path) -> list[str]:
+    """Names of the files there, `-wal` and other sidecars included."""
     return sorted(path.name for path in folder.iterdir())
 
 
@@ -67,7 +68,7 @@ def test_errors_are_one_message_and_a_documented_code(
     assert said in done.stderr
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
-    assert no_sqlite_is_touched(tmp_path) == []
+    assert names_in(tmp_path) == []
 
 
 def test_a_version_that_is_not_the_required_one_is_told_beside_the_report(tmp_path: Path) -> None:
@@ -146,11 +147,11 @@ def test_a_signal_leaves_nothing_behind(sent: signal.Signals, tmp_path: Path, ad
     _, said = child.communicate(timeout=30)
     if child.returncode == 130:
         assert "exhume: " in said
-        assert no_sqlite_is_touched(work) == []
+        assert names_in(work) == []
     else:  # it was done before the signal came: then everything is there
         assert child.returncode in (5, -sent)
-        assert set(no_sqlite_is_touched(work)) <= {"out.db", "box.db"}
-    assert no_sqlite_is_touched(source.parent) == [source.name]
+        assert set(names_in(work)) <= {"out.db", "box.db"}
+    assert names_in(source.parent) == [source.name]
 
 
 def test_every_option_has_its_variable_under_its_own_name() -> None:
@@ -200,7 +201,7 @@ def test_no_report_replaces_what_is_read(arguments: list[str], named: str, tmp_p
     assert done.returncode == 4, done.stderr
     assert "would replace it" in done.stderr
     assert evidence.read_bytes() == REFUND_DESK.read_bytes()
-    assert no_sqlite_is_touched(tmp_path) == ["evidence.db", "link.db"]
+    assert names_in(tmp_path) == ["evidence.db", "link.db"]
 
 
 def test_reports_do_not_replace_lists_or_each_other(tmp_path: Path) -> None:
@@ -235,13 +236,13 @@ def test_a_zone_that_does_not_exist_is_told_where_none_is_needed(tmp_path: Path)
 @pytest.mark.parametrize("name", ["no/report.json", "x" * 300 + "/report.json", "x" * 300, "."])
 def test_a_report_that_cannot_be_written_is_told_before_the_work(tmp_path: Path, name: str) -> None:
     done = exhume("migrate", REFUND_DESK, tmp_path / "made.db", "-o", name, cwd=tmp_path)
-    assert (done.returncode, no_sqlite_is_touched(tmp_path)) == (2, [])
+    assert (done.returncode, names_in(tmp_path)) == (2, [])
     assert "Nothing was done" in done.stderr
 
 
 def test_the_report_never_replaces_the_quarantine_file(tmp_path: Path) -> None:
     done = exhume("migrate", REFUND_DESK, "made.db", "--quarantine", "q.db", "-o", "q.db", cwd=tmp_path)
-    assert (done.returncode, no_sqlite_is_touched(tmp_path)) == (4, [])
+    assert (done.returncode, names_in(tmp_path)) == (4, [])
     assert "would replace it" in done.stderr
 
 
