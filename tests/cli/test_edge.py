@@ -79,6 +79,17 @@ def test_a_version_that_is_not_the_required_one_is_told_beside_the_report(tmp_pa
     assert exhume("detect", REFUND_DESK, "--require", "0", cwd=tmp_path).stderr == ""
 
 
+def test_detect_tells_the_zone_of_the_times(tmp_path: Path) -> None:
+    told = json.loads(exhume("detect", REFUND_DESK, "--format", "json", cwd=tmp_path).stdout)["time_zone"]
+    assert (told["zone"], told["proof"], told["sessions_agreeing"], told["sessions_disagreeing"]) == (
+        "UTC", "proved", 2, 0,
+    )  # fmt: skip
+    foreign = tmp_path / "foreign.db"
+    with sqlite3.connect(foreign) as connection:
+        connection.execute("CREATE TABLE notes (id)")
+    assert json.loads(exhume("detect", foreign, "--format", "json", cwd=tmp_path).stdout)["time_zone"] is None
+
+
 def test_help_and_version(tmp_path: Path) -> None:
     bare, asked = exhume(cwd=tmp_path), exhume("--help", cwd=tmp_path)
     assert bare.returncode == asked.returncode == 0

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from exhume.cli.options import Output, ReportFormat, Source, TablePrefix
 from exhume.report.formats import Format
+
+if TYPE_CHECKING:
+    from exhume.events.model import TimeZoneReport
+    from exhume.schema.detection import Detection
+    from exhume.stores.interface import Store
 
 
 def command(
@@ -51,8 +56,24 @@ def command(
             statements = upgrade_sql(store, detection, sql)
             write((f"{statement};\n" for statement in statements), output=output, stream=sys.stdout)
             return
-    emit(of_detection(detection, span=Span(started, now())), format, output)
+        zone = _time_zone(store, detection)
+    emit(of_detection(detection, span=Span(started, now()), time_zone=zone), format, output)
     required = None if require is None else meets(detection, require)
     if required is False:
         say(f"exhume: not what --require asks for: schema {require}, marked as such and without a contradiction.")
     raise typer.Exit(after_detect(detection, required=required))
+
+
+def _time_zone(store: Store, detection: Detection) -> TimeZoneReport | None:
+    """In which zone the times of events are; None where nothing reads them, or they cannot be read."""
+    from exhume.errors import ExhumeError
+    from exhume.events.interface import ReadOptions
+    from exhume.events.readers import open_reader, readable_layouts
+    from exhume.schema.detection import Layout
+
+    if detection.layout is Layout.EXPORT or detection.layout not in readable_layouts():
+        return None
+    try:
+        return open_reader(store, detection, ReadOptions()).time_zone()
+    except ExhumeError:
+        return None  # `detect` says what a damaged store is, too; reading it says what is damaged
