@@ -184,6 +184,8 @@ def test_its_own_csv_agrees_with_the_log(tmp_path: Path) -> None:
         ('{"call_id": "adk-t"}\n{"call_id": \n', {}, NothingToLookAt),
         ('{"call_id": "adk-t"}\n[1]\n', {}, NothingToLookAt),
         ('{"call_id": ' + "[" * 100_000 + "\n", {}, NothingToLookAt),
+        ('[{"call_id": "adk-t"}]', {}, NothingToLookAt),
+        ("a,b\n", {}, UsageError),
         ('call_id\n"' + "x" * 200_000 + '"\n', {}, NothingToLookAt),
     ],
 )
@@ -210,3 +212,9 @@ def test_the_report_names_every_difference(tmp_path: Path, fmt: Format) -> None:
     plain = text.replace("\\", "")
     for word in ("adk-other", "adk-t"):
         assert word in plain
+
+
+def test_a_call_listed_more_often_than_answered_is_surplus(tmp_path: Path) -> None:
+    answers = sum(row.call_id == "adk-t" for row in samples.ledger().rows)
+    found = held(tmp_path, "call_id\n" + "adk-t\n" * (answers + 2))
+    assert (found.matched, found.ledger_only_count) == (answers, 2)

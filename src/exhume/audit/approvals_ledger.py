@@ -6,7 +6,7 @@ import csv
 import itertools
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from exhume.redact import printable
 #: What a row can be known by, strongest first. `tool` counts only together with `args`.
 IDENTITIES = ("request_id", "call_id", "fingerprint")
 FIELDS = (*IDENTITIES, "tool", "args", "session_id", "user_id", "app_name", "count")
+_SCOPE = ("session_id", "user_id", "app_name")
 _MOST_ROWS = 1_000_000
 _LONGEST_LINE = 16 << 20
 _MOST_LISTED = 1000
@@ -101,7 +102,8 @@ def reconcile(found: Ledger, path: Path, options: LedgerOptions | None = None) -
     listed: Counter[int] = Counter()  # group of the log -> how often the list has it
     for line, row in _rows(path, options):
         entry, group = index.look_up(line, row)
-        if group is None:
+        # a list of approvals that names a call more often than the log was answered knows more than the log
+        if group is None or (options.kind == "approvals" and listed[group] >= len(index.groups[group])):
             result.ledger_only_count += 1
             if len(result.ledger_only) < _MOST_LISTED:
                 result.ledger_only.append(entry)
@@ -152,7 +154,8 @@ class _Index:
     def __init__(self, found: Ledger) -> None:
         self.groups: list[list[LedgerRow]] = []
         self._by: dict[tuple[str, str], list[int]] = {}
-        self._taken: Counter[tuple[str, str]] = Counter()
+        self._within: dict[tuple[str, ...], dict[tuple[str, ...], list[int]]] = {}
+        self._taken: Counter[tuple[str, ...]] = Counter()
         places: dict[tuple[Any, ...], int] = {}
         for row in found.rows:
             place = (*row.key, row.call_id or row.request_id or row.request_event)
@@ -175,16 +178,27 @@ class _Index:
         """The group that a row of the list means. Equal actions are taken in turn: two rows mean two of them."""
         identity, value = _identity(row)
         entry = Entry(line, identity, value, _count(row))
-        fitting = [group for group in self._by.get((identity, value), ()) if self._agrees(group, row)]
+        given = {name: text for name in _SCOPE if (text := _text(row.get(name)))}
+        place = (identity, value, *given.values())
+        fitting = self._groups_within(tuple(given)).get(place, ())
         if not fitting:
             return entry, None
-        turn = self._taken[identity, value]
-        self._taken[identity, value] += 1
+        taken = (*given, *place)
+        turn = self._taken[taken]
+        self._taken[taken] += 1
         return entry, fitting[turn % len(fitting)]
 
-    def _agrees(self, group: int, row: Mapping[str, Any]) -> bool:
-        key = self.groups[group][0].key
-        return all(_text(row.get(name)) in ("", getattr(key, name)) for name in ("session_id", "user_id", "app_name"))
+    def _groups_within(self, names: tuple[str, ...]) -> Mapping[tuple[str, ...], Sequence[int]]:
+        """Groups by identity, value and the parts of the session's key that rows of the list give: made once for each
+        choice of parts, as a list may have a million rows for actions that are all equal."""
+        if names not in self._within:
+            within: dict[tuple[str, ...], list[int]] = {}
+            for (identity, value), groups in self._by.items():
+                for group in groups:
+                    key = self.groups[group][0].key
+                    within.setdefault((identity, value, *(getattr(key, name) for name in names)), []).append(group)
+            self._within[names] = within
+        return self._within[names]
 
 
 def _identity(row: Mapping[str, Any]) -> tuple[str, str]:
@@ -223,6 +237,8 @@ def _rows(path: Path, options: LedgerOptions) -> Iterator[tuple[int, dict[str, A
         with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
             lines = _bounded(file)
             first = next((line for line in lines if line.strip()), "")
+            if first.lstrip()[:1] == "[":
+                raise NothingToLookAt(f"{path} is a JSON array.", todo="Save it as JSON Lines: one object a line.")
             everything = itertools.chain([first], lines)
             rows = _json_rows(everything) if first.lstrip()[:1] == "{" else _csv_rows(first, everything)
             names: dict[str, str] | None = None
@@ -235,7 +251,10 @@ def _rows(path: Path, options: LedgerOptions) -> Iterator[tuple[int, dict[str, A
                 wanted = {name: row.get(column) for name, column in names.items()}
                 told = told or _identity(wanted)[0] != "line"
                 yield line, wanted
-            if names is not None and not told:
+            if names is None and first.strip():  # a header alone: an empty list, if it could say anything
+                header = dict.fromkeys(_header(first), "")
+                told = not header.keys().isdisjoint(_columns(header, options)[name] for name in (*IDENTITIES, "tool"))
+            if first.strip() and not told:
                 raise UsageError(
                     f"No row of {path} says which action it means.",
                     todo=f"Name the columns: one of {', '.join(IDENTITIES)}, or tool and args.",
@@ -254,12 +273,19 @@ def _bounded(file: Any) -> Iterator[str]:
 
 
 def _csv_rows(first: str, lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    delimiter = max(",;\t", key=first.count)
-    reader = csv.reader((line.replace("\x00", "�") for line in lines), delimiter=delimiter)
+    reader = csv.reader((line.replace("\x00", "�") for line in lines), delimiter=_delimiter(first))
     header = [name.strip() for name in next(reader, [])]
     for row in reader:
         if row:
             yield reader.line_num, dict(zip(header, row, strict=False))
+
+
+def _delimiter(first: str) -> str:
+    return max(",;\t", key=first.count)
+
+
+def _header(first: str) -> list[str]:
+    return [name.strip() for name in next(csv.reader([first], delimiter=_delimiter(first)), [])]
 
 
 def _json_rows(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
