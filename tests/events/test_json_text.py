@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exhume.events.json_text import MAX_DEPTH, NotJson, dump, parse
+from exhume.events.json_text import MAX_DEPTH, MAX_VALUES, NotJson, dump, parse
 from exhume.events.model import Loss
 
 TEXT = st.text(st.characters(exclude_categories=[]), max_size=12)
@@ -123,3 +123,12 @@ def test_any_text_gives_a_value_or_the_one_error(text: str) -> None:
 def test_an_integer_too_long_to_write() -> None:
     with pytest.raises(NotJson):
         dump([10**5_000])
+
+
+def test_more_values_than_memory_allows_are_refused_and_commas_in_texts_are_not_counted() -> None:
+    with pytest.raises(NotJson, match="500,000 values"):
+        parse("[" + "null," * MAX_VALUES + "null]")
+    prose = json.dumps({"text": "one, two, " * MAX_VALUES})
+    assert parse(prose).value == {"text": "one, two, " * MAX_VALUES}
+    most = "[" + "0," * (MAX_VALUES - 1) + "0]"
+    assert len(parse(most).value) == MAX_VALUES

@@ -20,10 +20,14 @@ from exhume.events.model import Loss
 #: Deepest nesting that is read. pydantic, and so every ADK release that stores JSON, cannot write more than 255
 #: levels, and an event has about ten above the application's own data.
 MAX_DEPTH = 200
+#: Most values that are read in one text, far beyond any real event. Some millions of them end orjson, under a limit of
+#: memory, with the whole process instead of an error.
+MAX_VALUES = 500_000
 
 _WHITE = b" \t\r\n"
 #: From here on orjson may have made a float of an integer.
 _LARGE = float(1 << 63)
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
 #: Bytes that are not UTF-8, as a store gives them (see `exhume.stores.interface.Cell`).
 _BAD_BYTE = re.compile("[\udc80-\udcff]")
@@ -60,8 +64,10 @@ def parse(text: str, place: str = "") -> Parsed:
         place: name of what is read, the beginning of every place in the losses.
 
     Raises:
-        NotJson: for everything that is not one JSON value of bounded depth.
+        NotJson: for everything that is not one JSON value of bounded depth and size.
     """
+    if len(text) > MAX_VALUES:  # a shorter text cannot hold as many
+        _check_size(text)
     try:
         value = orjson.loads(text)
         source = text.encode()
@@ -141,6 +147,12 @@ def _parse_exactly(text: str, place: str) -> Parsed:
     if odd_numbers:
         value = without_nan(value, place, losses)
     return Parsed(value, tuple(losses))
+
+
+def _check_size(text: str) -> None:
+    """Refuses more than MAX_VALUES members of lists and objects; commas inside of strings do not count."""
+    if text.count(",") >= MAX_VALUES and _STRING.sub("", text).count(",") >= MAX_VALUES:
+        raise NotJson(f"it holds more than {MAX_VALUES:,} values")
 
 
 def _check_depth(text: str) -> None:

@@ -26,9 +26,9 @@ class Budget:
     """
 
     length: int = 64 << 20
-    opcodes: int = 5_000_000
-    containers: int = 400_000
-    nodes: int = 2_000_000
+    opcodes: int = 1_000_000
+    containers: int = 200_000
+    nodes: int = 500_000
     text: int = 32 << 20
     depth: int = 200
     marks: int = 1_000
