@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,14 +22,24 @@ if TYPE_CHECKING:
 def emit(report: Report, fmt: Format, output: Path | None) -> None:
     """Prints a report in the chosen format, or writes it to a file."""
     from exhume.report.formats import Look, render
-    from exhume.report.output import write
 
     terminal = output is None and sys.stdout.isatty()
     look = Look(
         width=shutil.get_terminal_size().columns if terminal else 120,
         color=terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb",
     )
-    write(render(report, fmt, look=look), output=output, stream=sys.stdout)
+    deliver(render(report, fmt, look=look), output)
+
+
+def deliver(pieces: Iterable[str], output: Path | None) -> None:
+    """Writes text to stdout or to a file. A reader that went away (`| head`) wants no more: the run's own exit code
+    stands, and nothing is said."""
+    from exhume.report.output import write
+
+    try:
+        write(pieces, output=output, stream=sys.stdout)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered goes there
 
 
 def tell(lead: str, text: str) -> None:

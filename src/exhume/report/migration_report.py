@@ -144,9 +144,8 @@ def _migration_verdict(report: MigrationReport) -> str:
             return f"Nothing to do: the layout is {' -> '.join(report.path)} already. Nothing was written."
         case "incomplete":
             return f"Incomplete: {number(report.refused_count, 'row')} in quarantine, the rest written and verified."
-    if report.dry_run:
-        return f"{number(report.refused_count, 'row')} cannot be carried over as they are. Nothing was written."
-    return f"Refused: {number(report.refused_count, 'row')} cannot be carried over as they are. Nothing was written."
+    rows = f"{number(report.refused_count, 'row')} cannot be carried over unchanged. Nothing was written."
+    return rows if report.dry_run else f"Refused: {rows}"
 
 
 def _migration_todo(report: MigrationReport) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -39,9 +38,8 @@ def command(
     from contextlib import closing
 
     from exhume.cli.exits import after_detect
-    from exhume.cli.output import emit, say
+    from exhume.cli.output import deliver, emit, say
     from exhume.report.documents import Span
-    from exhume.report.output import write
     from exhume.report.results import of_detection
     from exhume.report.wire import now
     from exhume.schema.detect import detect, meets
@@ -54,7 +52,7 @@ def command(
             from exhume.schema.upgrade_sql import upgrade_sql
 
             statements = upgrade_sql(store, detection, sql)
-            write((f"{statement};\n" for statement in statements), output=output, stream=sys.stdout)
+            deliver((f"{statement};\n" for statement in statements), output)
             return
         zone = _time_zone(store, detection)
     emit(of_detection(detection, span=Span(started, now()), time_zone=zone), format, output)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -31,10 +30,9 @@ def command(
 ) -> None:
     """Write sessions in a form that other tools read: to replay, to share, or to test against."""
     from exhume import api
-    from exhume.cli.output import say
+    from exhume.cli.output import deliver, say
     from exhume.events.interface import ReadOptions
     from exhume.export.run import export
-    from exhume.report.output import write
 
     read = ReadOptions(
         timezone=source_timezone, allow_globals=tuple(allow_global or ()), app=app, user=user, session=session
@@ -43,7 +41,7 @@ def command(
     options = ExportOptions(format=format, redact=redact, name=name, scoped=scoped)
     with api.opened(source, read, table_prefix=table_prefix) as (reader, detection):
         result = export(reader, detection, options)
-        write(result.pieces, output=output, stream=sys.stdout)
+        deliver(result.pieces, output)
     if not result.writing.sessions and (app, user, session) != (None, None, None):
         say("No session has the app, user or id that was asked for.")
     for note in result.notes:
