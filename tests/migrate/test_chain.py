@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from exhume.errors import Refused, UsageError
+from exhume.errors import NothingToLookAt, Refused, UsageError
 from exhume.events.interface import ReadOptions
 from exhume.events.model import EventKey, TimeZoneReport
 from exhume.migrate import steps as registry
@@ -43,7 +43,6 @@ def test_the_shortest_path_is_found(source: str, target: str, names: list[str]) 
         ("v1", "v0", "no steps lead from v1 to v0"),
         ("v1", "go", "From v1 exhume can make: sqlite-service"),
         ("mixed", "v1", "half migrated"),
-        ("foreign", "v1", "--table-prefix"),
         ("unknown-version", "v1", "newer exhume"),
     ],
 )
@@ -51,6 +50,12 @@ def test_what_cannot_be_moved_is_refused_with_a_reason(source: str, target: str,
     with pytest.raises(Refused) as error:
         find_path(source, target)
     assert said in error.value.diagnostics()
+
+
+def test_a_store_of_something_else_is_nothing_to_look_at() -> None:
+    with pytest.raises(NothingToLookAt, match="does not hold the tables") as error:
+        find_path("foreign", "v1")
+    assert "--table-prefix" in error.value.todo
 
 
 def test_a_layout_that_is_none_is_an_error_of_usage() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from exhume.errors import Refused
+from exhume.errors import NothingToLookAt
 from exhume.events.interface import ReadOptions
 from exhume.events.model import EventKey
 from exhume.migrate.interface import MigrateOptions, VerifyOptions, VerifyReport
@@ -147,9 +147,9 @@ def test_from_v1_and_back_loses_only_what_is_told(adk_db: Callable[[str], Path],
     assert all(one.field.endswith("lone_surrogate") for one in found.differences)
 
 
-def test_layouts_without_a_reader_are_refused(pair: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_store_of_something_else_is_nothing_to_look_at(pair: tuple[Path, Path], tmp_path: Path) -> None:
     foreign = change(tmp_path / "foreign.db", "CREATE TABLE x (y)")
-    with pytest.raises(Refused):
+    with pytest.raises(NothingToLookAt):
         verify(pair[0], foreign)
 
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections import deque
 from typing import NamedTuple
 
-from exhume.errors import Refused, UsageError
+from exhume.errors import NothingToLookAt, Refused, UsageError
 from exhume.migrate.interface import Step
 from exhume.migrate.steps import registered_steps
 from exhume.redact import printable
@@ -94,6 +94,7 @@ def find_path(source: str, target: str) -> tuple[Step, ...]:
 
     Raises:
         UsageError: there is no layout of that name.
+        NothingToLookAt: the store is not one of ADK.
         Refused: no steps lead there.
     """
     known = [node.name for node in layouts_graph()]
@@ -104,7 +105,7 @@ def find_path(source: str, target: str) -> tuple[Step, ...]:
         )
     if source in _IMMOVABLE:
         what, todo = _IMMOVABLE[source]
-        raise Refused(what, todo=todo)
+        raise (NothingToLookAt if source == Layout.FOREIGN else Refused)(what, todo=todo)
     came_by: dict[str, Step | None] = {source: None}
     waiting = deque([source])
     while waiting and target not in came_by:
