@@ -123,6 +123,9 @@ def opened(
 
     Args:
         read: zone, allowed globals and filters.
+
+    Raises:
+        NothingToLookAt: no such store, or no session that fits the filters.
     """
     from exhume.events.readers import open_reader
     from exhume.schema.detect import detect as detect_store
@@ -130,4 +133,18 @@ def opened(
 
     with closing(open_store(source)) as store:
         detection = detect_store(store, table_prefix=table_prefix)
-        yield open_reader(store, detection, read), detection
+        reader = open_reader(store, detection, read)
+        if read is not None and (read.app, read.user, read.session) != (None, None, None):
+            _require_match(reader, detection)
+        yield reader, detection
+
+
+def _require_match(reader: Reader, detection: Detection) -> None:
+    """A misspelt filter must not look like a clean verdict."""
+    from exhume.errors import NothingToLookAt
+
+    if next(reader.sessions(), None) is None and next(reader.events(), None) is None:
+        raise NothingToLookAt(
+            f"No session of {detection.info.name} has the app, user or id that was asked for.",
+            todo="Check --app, --user and --session; without them, everything is looked at.",
+        )

@@ -90,6 +90,14 @@ def test_detect_tells_the_zone_of_the_times(tmp_path: Path) -> None:
     assert json.loads(exhume("detect", foreign, "--format", "json", cwd=tmp_path).stdout)["time_zone"] is None
 
 
+@pytest.mark.parametrize("command", ["audit", "approvals", "export"])
+@pytest.mark.parametrize("option", ["--app", "--user", "--session"])
+def test_a_filter_that_fits_nothing_is_no_clean_verdict(command: str, option: str, tmp_path: Path) -> None:
+    done = exhume(command, REFUND_DESK, option, "typo", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "No session of" in done.stderr
+
+
 def test_help_and_version(tmp_path: Path) -> None:
     bare, asked = exhume(cwd=tmp_path), exhume("--help", cwd=tmp_path)
     assert bare.returncode == asked.returncode == 0
