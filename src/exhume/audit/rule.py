@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from exhume.audit.findings import Finding, Severity
+from exhume.audit.findings import Confidence, Evidence, Finding, Severity
 from exhume.audit.log import SessionLog
 from exhume.events.model import StateRecord, TimeZoneReport
 from exhume.schema.detection import Detection
@@ -55,6 +55,42 @@ class Rule:
     def finish(self) -> Iterable[Finding]:
         """Findings across sessions or on the whole database, after the last session."""
         return ()
+
+    def finding(
+        self,
+        message: str,
+        *,
+        place: tuple[str | None, str | None, str | None],
+        subject: Iterable[str],
+        severity: Severity | None = None,
+        confidence: Confidence = Confidence.EXACT,
+        event_ids: tuple[str, ...] = (),
+        call_ids: tuple[str, ...] = (),
+        evidence: tuple[Evidence, ...] = (),
+    ) -> Finding:
+        """A finding of this rule.
+
+        Args:
+            place: app, user and session; None for each that it does not belong to.
+            subject: what the fingerprint is made of beside rule and place.
+            severity: None takes the rule's.
+        """
+        app_name, user_id, session_id = place
+        return Finding(
+            rule=self.id,
+            name=self.name,
+            severity=self.severity if severity is None else severity,
+            message=message,
+            app_name=app_name,
+            user_id=user_id,
+            session_id=session_id,
+            confidence=confidence,
+            event_ids=event_ids,
+            call_ids=call_ids,
+            evidence=evidence,
+            todo=self.todo,
+            subject=tuple(subject),
+        )
 
 
 _REGISTRY: dict[str, type[Rule]] = {}

@@ -14,15 +14,19 @@ from exhume.audit.rules.telling import (
     confidence_of,
     decision_part,
     duration,
+    exchange,
     finding,
     identity,
     named,
+    of_gated,
     request_parts,
     shown,
     story,
     times,
-    unread_note,
 )
+
+#: What is added where `asked_again` explains several decisions.
+_IN_STEPS = " The tool itself asked again after each approval, before it ran: this may be meant so."
 
 
 def how_often(gated: GatedCall) -> str:
@@ -81,13 +85,12 @@ class DuplicateApproval(Rule):
             gated = request.gated
             payloads = {canonical(decision.payload) for decision in approvals}
             ran = "" if gated is None else f" The call ran {how_often(gated)}."
-            first, last = approvals[0].response.entry.time, approvals[-1].response.entry.time
-            span = duration(last - first) if first is not None and last is not None else duration(None)
+            span = duration(approvals[0].response.entry.time, approvals[-1].response.entry.time)
             message = (
                 f"Request {shown(request.id)} for {asked_about(request)} was approved {times(len(approvals))}"
                 f" within {span}; the payloads {'differ' if len(payloads) > 1 else 'are equal'}.{ran}"
             )
-            parts = request_parts(request) + [decision_part(decision) for decision in request.decisions]
+            parts = exchange(request)
             if gated is not None:
                 parts += [Part("call", gated.call)]
                 parts += [Part("execution", response) for response in gated.executions]
@@ -138,7 +141,7 @@ class RepeatedRequestApproved(Rule):
                 f" {len(approved):,} of them; it ran {how_often(gated)}."
             )
             if in_steps:
-                message += " The tool itself asked again after each approval, before it ran: this may be meant so."
+                message += _IN_STEPS
             yield finding(
                 self,
                 log,
@@ -192,21 +195,12 @@ class ConflictingDecisions(Rule):
             order = ", then ".join("approved" if one else "rejected" for one in said[:6])
             message = f"{named(gated.call)} was {order}; it ran {how_often(gated)}."
             if in_steps:
-                message += " The tool itself asked again after each approval, before it ran: this may be meant so."
-            yield finding(
-                self,
-                log,
-                message,
-                story(gated),
-                subject=(identity(gated.call),),
-                severity=Severity.INFO if in_steps else None,
-                confidence=confidence_of(gated.requests),
-            )
+                message += _IN_STEPS
+            yield of_gated(self, log, message, gated, severity=Severity.INFO if in_steps else None)
         for request in log.approvals.requests:
             if request.gated is None and len({one.approved for one in request.decisions} - {None}) > 1:
                 message = f"Request {shown(request.id)} for {asked_about(request)} was both approved and rejected."
-                parts = request_parts(request) + [decision_part(decision) for decision in request.decisions]
-                yield finding(self, log, message, parts, subject=(identity(request.calls[0]),))
+                yield finding(self, log, message, exchange(request), subject=(identity(request.calls[0]),))
 
 
 @register
@@ -246,15 +240,12 @@ class PendingApproval(Rule):
         for request in log.approvals.requests:
             if request.sealed is not None or any(decision.approved is not None for decision in request.decisions):
                 continue
-            asked = request.calls[0].entry.time
-            age = duration(end - asked) if end is not None and asked is not None else duration(None)
+            age = duration(request.calls[0].entry.time, end)
             answers = f" {len(request.decisions):,} answers could not be read." if request.decisions else ""
             what = f"Request {shown(request.id)} for {asked_about(request)}"
             message = f"{what} has no decision; it is {age} old at the end of the log.{answers}"
-            parts = request_parts(request) + [decision_part(decision) for decision in request.decisions]
-            yield finding(
-                self, log, message, parts, subject=(identity(request.calls[0]),), confidence=request.confidence
-            )
+            subject = (identity(request.calls[0]),)
+            yield finding(self, log, message, exchange(request), subject=subject, confidence=request.confidence)
 
 
 @register
@@ -291,17 +282,16 @@ class UnknownApproval(Rule):
         if log.approvals is None:
             return
         for response in log.approvals.strays:
-            note = unread_note(log)
             request = f"confirmation request {shown(response.id or 'without id')}"
-            message = f"A user event answers {request}, which this session does not have.{note}"
+            message = f"A user event answers {request}, which this session does not have."
             yield finding(
                 self,
                 log,
                 message,
                 [Part("answer", response)],
                 subject=(response.id or "", response.entry.event_id),
-                severity=Severity.INFO if note else None,
                 confidence=Confidence.EXACT if response.id else Confidence.INFERRED,
+                absence=True,
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from exhume.audit.canonical import arguments, canonical
@@ -114,23 +115,18 @@ class RepeatedActionApproved(Rule):
         calls = [one.evidence[0].call_id for one in group]
         message = (
             f"{shown(last.tool)} with the same arguments was approved {times(len(group))} under different calls"
-            f" {where}, within {duration(last.time - group[0].time)}; {ran:,} of them ran."
+            f" {where}, within {duration(group[0].time, last.time)}; {ran:,} of them ran."
         )
-        return Finding(
-            rule=self.id,
-            name=self.name,
+        found = self.finding(
+            message,
+            place=last.session,
+            subject=sorted(one.call for one in group)[:MOST_EVIDENCE],
             severity=Severity.ERROR if ran > 1 else Severity.WARNING,
-            message=message,
-            app_name=last.session.app_name,
-            user_id=last.session.user_id,
-            session_id=last.session.session_id,
             event_ids=tuple(dict.fromkeys(part.key.event_id for part in evidence)),
             call_ids=tuple(dict.fromkeys(one for one in calls if one is not None))[:MOST_EVIDENCE],
             evidence=evidence,
-            todo=self.todo,
-            subject=tuple(sorted(one.call for one in group))[:MOST_EVIDENCE],
-            rewound=all(one.rewound for one in group),
         )
+        return replace(found, rewound=all(one.rewound for one in group))
 
 
 def _neighbours(group: list[_Approved], window: float) -> Iterator[list[_Approved]]:

@@ -9,7 +9,7 @@ from exhume.audit.confirmations import OpenRequests, newest, original_call
 from exhume.audit.findings import Finding, Severity
 from exhume.audit.log import Call, Request, SessionLog
 from exhume.audit.rule import Context, Rule, register
-from exhume.audit.rules.make import of_database
+from exhume.audit.rules.make import of_database, unread_note
 from exhume.audit.rules.telling import (
     Part,
     confidence_of,
@@ -18,7 +18,6 @@ from exhume.audit.rules.telling import (
     named,
     request_parts,
     shown,
-    unread_note,
 )
 from exhume.events.model import Capability
 from exhume.schema.detection import Layout
@@ -144,13 +143,12 @@ class RequestNotPresented(Rule):
             for entry in gated.wanted:
                 if requests is None or requests.last >= entry.index or requests.at(entry.index):
                     continue
-                note = unread_note(log)
                 answers = [response for response in gated.placeholders if response.entry is entry]
                 parts = [Part("call", gated.call), *(Part("placeholder", response) for response in answers)]
                 parts += [part for request in gated.requests for part in request_parts(request)]
-                message = f"A confirmation is wanted for {named(gated.call)}, and no request for it follows.{note}"
+                message = f"A confirmation is wanted for {named(gated.call)}, and no request for it follows."
                 subject = (identity(gated.call), entry.event_id)
-                yield finding(self, log, message, parts, subject=subject, severity=Severity.INFO if note else None)
+                yield finding(self, log, message, parts, subject=subject, absence=True)
 
 
 @register

@@ -8,15 +8,7 @@ from collections.abc import Iterable
 from exhume.audit.findings import Finding, Severity
 from exhume.audit.log import Decision, GatedCall, Response, SessionLog
 from exhume.audit.rule import Rule, register
-from exhume.audit.rules.telling import (
-    confidence_of,
-    finding,
-    identity,
-    named,
-    story,
-    times,
-    unread_note,
-)
+from exhume.audit.rules.telling import named, of_gated, times
 
 
 @register
@@ -62,15 +54,7 @@ class DoubleExecution(Rule):
             message = f"{named(gated.call)} was {approved} and has {ran:,} results."
             if long_running:
                 message += " It is long-running: the earlier results may be interim ones."
-            yield finding(
-                self,
-                log,
-                message,
-                story(gated),
-                subject=(identity(gated.call),),
-                severity=Severity.INFO if long_running else None,
-                confidence=confidence_of(gated.requests),
-            )
+            yield of_gated(self, log, message, gated, severity=Severity.INFO if long_running else None)
 
 
 @register
@@ -121,18 +105,9 @@ class ExecutedWithoutApproval(Rule):
             offending = [(response, how) for response, how in offending if not decided.stored_after_approval(response)]
             if not offending:
                 continue
-            note = unread_note(log)
             number = "a result" if len(offending) == 1 else f"{len(offending):,} results"
-            message = f"{named(gated.call)} has {number} {offending[0][1]}.{note}"
-            yield finding(
-                self,
-                log,
-                message,
-                story(gated),
-                subject=(identity(gated.call),),
-                severity=Severity.INFO if note else None,
-                confidence=confidence_of(gated.requests),
-            )
+            message = f"{named(gated.call)} has {number} {offending[0][1]}."
+            yield of_gated(self, log, message, gated, absence=True)
 
 
 class _Decided:
@@ -210,13 +185,4 @@ class ApprovedNotExecuted(Rule):
                 how = "its invocation was aborted before a result came"
             else:
                 how = "no result ever came, although the log goes on"
-            note = unread_note(log)
-            yield finding(
-                self,
-                log,
-                f"{named(gated.call)} was approved, and {how}.{note}",
-                story(gated),
-                subject=(identity(gated.call),),
-                severity=Severity.INFO if note else None,
-                confidence=confidence_of(gated.requests),
-            )
+            yield of_gated(self, log, f"{named(gated.call)} was approved, and {how}.", gated, absence=True)

@@ -10,7 +10,8 @@ from exhume.audit.findings import Confidence, Finding, Severity
 from exhume.audit.log import CONFIRMATION, REQUEST_PREFIX, Call, Entry, SessionLog
 from exhume.audit.pairing import call_id
 from exhume.audit.rule import Rule, register
-from exhume.audit.rules.telling import Part, finding, identity, named, shown, unread_note
+from exhume.audit.rules.make import unread_note
+from exhume.audit.rules.telling import Part, finding, identity, named, shown
 from exhume.events.model import Capability
 
 
@@ -54,7 +55,6 @@ class OrphanedResponse(Rule):
                 continue  # EXH110
             if partial is None:
                 partial = _calls_in_partial_events(log)
-            note = unread_note(log)
             tool = shown(response.name or "an unnamed tool")
             message = f"A response of {tool} has the id {shown(response.id)}, which no call has."
             if response.id in partial:
@@ -63,14 +63,8 @@ class OrphanedResponse(Rule):
                 message += " A compaction stands before it: the call may have been removed after it was summarised."
             if response.entry is log.entries[-1]:
                 message += " It is in the last event: releases up to 2.6.3 cannot resume this session."
-            yield finding(
-                self,
-                log,
-                message + note,
-                [Part("response", response)],
-                subject=(response.id, response.entry.event_id),
-                severity=Severity.INFO if note else None,
-            )
+            subject = (response.id, response.entry.event_id)
+            yield finding(self, log, message, [Part("response", response)], subject=subject, absence=True)
 
 
 def _calls_in_partial_events(log: SessionLog) -> frozenset[str]:

@@ -10,7 +10,7 @@ from exhume.audit.log import Entry, SessionLog
 from exhume.audit.pairing import call_id
 from exhume.audit.rule import Rule, register
 from exhume.audit.rules.make import of_session
-from exhume.audit.rules.telling import Part, finding, shown, unread_note
+from exhume.audit.rules.telling import Part, finding, shown
 
 #: Keys of auth requests for a whole toolset, which no call stands behind (google.adk.auth.auth_preprocessor, 2.0.0 on).
 _TOOLSET_AUTH = "_adk_toolset_auth_"
@@ -159,8 +159,7 @@ class OrphanedActionKey(Rule):
                     key for key in map(str, keyed) if key not in known and not key.startswith(_TOOLSET_AUTH)
                 )
                 if orphans:
-                    note = unread_note(log)
-                    message = f"{field} is keyed by {_some(orphans)}, which no call of the session has.{note}"
+                    message = f"{field} is keyed by {_some(orphans)}, which no call of the session has."
                     yield of_session(
                         self,
                         log,
@@ -168,7 +167,7 @@ class OrphanedActionKey(Rule):
                         entries=[entry],
                         call_ids=orphans[:20],
                         subject=(entry.event_id, field, *orphans[:5]),
-                        severity=Severity.INFO if note else None,
+                        absence=True,
                     )
 
 
@@ -212,14 +211,10 @@ class OrphanedScope(Rule):
             if isinstance(scope, str) and (scope in known or _is_path(scope)):
                 continue
             orphaned.setdefault(scope if isinstance(scope, str) else repr(type(scope)), []).append(entry)
-        note = unread_note(log)
         for scope, entries in orphaned.items():
             number = "An event has" if len(entries) == 1 else f"{len(entries):,} events have"
-            message = (
-                f"{number} the scope {shown(scope)}, which is neither a call of the session nor a path of runs.{note}"
-            )
-            severity = Severity.INFO if note else None
-            yield of_session(self, log, message, entries=entries, subject=(scope[:300],), severity=severity)
+            message = f"{number} the scope {shown(scope)}, which is neither a call of the session nor a path of runs."
+            yield of_session(self, log, message, entries=entries, subject=(scope[:300],), absence=True)
 
 
 def _is_path(scope: str) -> bool:

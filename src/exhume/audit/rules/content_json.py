@@ -9,7 +9,7 @@ from typing import Any
 from exhume.audit.findings import Finding, Severity
 from exhume.audit.log import Entry, SessionLog
 from exhume.audit.rule import Context, Rule, register
-from exhume.audit.rules.make import of_session, of_state_row, plural
+from exhume.audit.rules.make import of_session, of_state_row, plural, whose_state
 from exhume.errors import ExhumeError
 from exhume.events.json_text import parse
 from exhume.events.model import EventRecord, Loss, StateRecord
@@ -118,8 +118,7 @@ class NotPortableJson(Rule):
         kinds = _of_state(row)
         if not kinds:
             return ()
-        whose = "the state of the app" if row.user_id is None else "the state of the user"
-        message = f"JSON that not every database takes in {whose}: {', '.join(kinds)}."
+        message = f"JSON that not every database takes in {whose_state(row)}: {', '.join(kinds)}."
         return (of_state_row(self, row, message, subject=sorted(kinds)),)
 
     def _of_cells(self, record: EventRecord) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 from exhume.audit.findings import Finding, Severity
 from exhume.audit.log import Entry, SessionLog
 from exhume.audit.rule import Context, Rule, register
-from exhume.audit.rules.make import of_session, of_state_row, plural
+from exhume.audit.rules.make import of_session, of_state_row, plural, whose_state
 from exhume.errors import ExhumeError
 from exhume.events.json_text import parse
 from exhume.events.model import StateRecord
@@ -244,8 +244,7 @@ class CredentialMaterial(Rule):
         places = _secrets_of_state(row)
         if not places:
             return ()
-        whose = "the state of the app" if row.user_id is None else "the state of the user"
-        message = f"Credentials are stored in {whose} ({_places(places)})."
+        message = f"Credentials are stored in {whose_state(row)} ({_places(places)})."
         return (of_state_row(self, row, message, subject=places[:50]),)
 
 

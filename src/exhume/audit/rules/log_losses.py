@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from exhume.audit.findings import Confidence, Evidence, Finding, Severity
@@ -122,16 +121,13 @@ class LostActions(Rule):
             "migration."
         )
         evidence = tuple(session_evidence(key) for key, _ in found[:MOST_EVIDENCE])
-        yield replace(
-            of_database(
-                self,
-                message,
-                subject=("values without actions",),
-                severity=Severity.INFO,
-                confidence=Confidence.INFERRED,
-                evidence=evidence,
-            ),
-            app_name=self._app,
+        yield self.finding(
+            message,
+            place=(self._app, None, None),
+            subject=("values without actions",),
+            severity=Severity.INFO,
+            confidence=Confidence.INFERRED,
+            evidence=evidence,
         )
 
     def _unkept(self, log: SessionLog, asking: list[Call]) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from exhume.audit.findings import Finding, Severity
 from exhume.audit.log import Entry, SessionLog
 from exhume.audit.rule import Context, Rule, register
-from exhume.audit.rules.make import of_session, of_state_row, plural, spelt
+from exhume.audit.rules.make import of_session, of_state_row, plural, spelt, whose_state
 from exhume.audit.rules.pickles import ProblemRule
 from exhume.events.model import Problem, StateRecord
 
@@ -195,8 +195,7 @@ class UnreadableEvent(ProblemRule):
         problems = _of_rule(row.problems, self.id) if row.problems else []
         if not problems:
             return ()
-        whose = "of the app" if row.user_id is None else "of the user"
-        message = " ".join(f"{self.tell(problem)[:-1]}, in the state {whose}." for problem in problems)
+        message = " ".join(f"{self.tell(problem)[:-1]}, in {whose_state(row)}." for problem in problems)
         return (of_state_row(self, row, message, subject=[problem.column for problem in problems]),)
 
 

@@ -27,12 +27,14 @@ def of_session(
     call_ids: Iterable[str] = (),
     subject: Iterable[str] = (),
     notes: Sequence[str] = (),
+    absence: bool = False,
 ) -> Finding:
     """A finding on one session. Without `subject` the ids of the events are what the fingerprint is made of.
 
     Args:
         entries: the events it rests on, in the order in which to read them.
         notes: one for each of the first entries.
+        absence: see `judged_absence`.
     """
     shown = entries[:MOST_EVIDENCE]
     evidence = tuple(
@@ -40,21 +42,36 @@ def of_session(
         for place, entry in enumerate(shown)
     )
     event_ids = tuple(entry.record.key.event_id for entry in shown)
-    return Finding(
-        rule=rule.id,
-        name=rule.name,
-        severity=rule.severity if severity is None else severity,
-        message=message,
-        app_name=log.key.app_name,
-        user_id=log.key.user_id,
-        session_id=log.key.session_id,
+    if absence:
+        message, severity = judged_absence(log, message, severity)
+    return rule.finding(
+        message,
+        place=log.key,
+        subject=tuple(subject) or tuple(sorted(event_ids)),
+        severity=severity,
         confidence=confidence,
         event_ids=event_ids,
         call_ids=tuple(call_ids),
         evidence=evidence or (session_evidence(log.key),),
-        todo=rule.todo,
-        subject=tuple(subject) or tuple(sorted(event_ids)),
     )
+
+
+def judged_absence(log: SessionLog, message: str, severity: Severity | None) -> tuple[str, Severity | None]:
+    """Message and severity of a finding which says that something is missing.
+
+    Where a row of the session could not be read it may hold just that: then the message says so, and it is `info`.
+    """
+    note = unread_note(log)
+    return message + note, Severity.INFO if note else severity
+
+
+def unread_note(log: SessionLog) -> str:
+    """A sentence saying that rows of the session could not be read; empty where all were."""
+    if not log.unread:
+        return ""
+    number = len(log.unread)
+    rows = "An event" if number == 1 else f"{number:,} events"
+    return f" {rows} of this session could not be read and may hold what is missing here."
 
 
 def session_evidence(key: SessionKey, *, role: str = "session", note: str = "") -> Evidence:
@@ -67,18 +84,18 @@ def of_state_row(
 ) -> Finding:
     """A finding on a row of app_states or user_states: it belongs to no session."""
     table = "app_states" if row.user_id is None else "user_states"
-    return Finding(
-        rule=rule.id,
-        name=rule.name,
-        severity=rule.severity if severity is None else severity,
-        message=message,
-        app_name=row.app_name,
-        user_id=row.user_id,
-        session_id=None,
-        evidence=(Evidence(table, EventKey(row.app_name, row.user_id or "", "", ""), "state", row.update_time),),
-        todo=rule.todo,
+    return rule.finding(
+        message,
+        place=(row.app_name, row.user_id, None),
         subject=(table, *subject),
+        severity=severity,
+        evidence=(Evidence(table, EventKey(row.app_name, row.user_id or "", "", ""), "state", row.update_time),),
     )
+
+
+def whose_state(row: StateRecord) -> str:
+    """What a row of app_states or user_states holds, for a message."""
+    return "the state of the app" if row.user_id is None else "the state of the user"
 
 
 def of_database(
@@ -91,18 +108,13 @@ def of_database(
     evidence: tuple[Evidence, ...] = (),
 ) -> Finding:
     """A finding on the whole database."""
-    return Finding(
-        rule=rule.id,
-        name=rule.name,
-        severity=rule.severity if severity is None else severity,
-        message=message,
-        app_name=None,
-        user_id=None,
-        session_id=None,
+    return rule.finding(
+        message,
+        place=(None, None, None),
+        subject=subject,
+        severity=severity,
         confidence=confidence,
         evidence=evidence,
-        todo=rule.todo,
-        subject=tuple(subject),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from exhume.audit.findings import Finding, Severity
 from exhume.audit.log import Entry, SessionLog
 from exhume.audit.rule import Context, Rule, register
-from exhume.audit.rules.make import of_session, of_state_row, spelt
+from exhume.audit.rules.make import of_session, of_state_row, spelt, whose_state
 from exhume.events.model import Capability, StateRecord
 from exhume.schema.detection import Layout
 
@@ -86,7 +86,8 @@ class TemporaryStateStored(Rule):
         keys = sorted(key for key in row.state or () if key.startswith(TEMPORARY))
         if not keys:
             return ()
-        return (of_state_row(self, row, f"Temporary keys in {_whose(row)}: {spelt(keys)}.", subject=keys[:50]),)
+        message = f"Temporary keys in {whose_state(row)}: {spelt(keys)}."
+        return (of_state_row(self, row, message, subject=keys[:50]),)
 
 
 @register
@@ -133,11 +134,9 @@ class ScopeLeak(Rule):
         keys = sorted(key for key in row.state or () if key.startswith(_SCOPES))
         if not keys:
             return ()
-        return (of_state_row(self, row, f"Keys with a prefix in {_whose(row)}: {spelt(keys)}.", subject=keys[:50]),)
-
-
-def _whose(row: StateRecord) -> str:
-    return "the state of the app" if row.user_id is None else "the state of the user"
+        return (
+            of_state_row(self, row, f"Keys with a prefix in {whose_state(row)}: {spelt(keys)}.", subject=keys[:50]),
+        )
 
 
 @register

@@ -174,21 +174,15 @@ class StateDrift(Rule):
         for session, keys in drifted.items():
             names = [f"{whose}:{key}" for key, _ in keys]
             events = tuple(dict.fromkeys(write.event.event_id for _, write in keys))[:MOST_EVIDENCE]
-            yield Finding(
-                rule=self.id,
-                name=self.name,
-                severity=self.severity,
-                message=f"The stored state of the {whose} differs from the last delta in the log for {spelt(names)}.",
-                app_name=session.app_name,
-                user_id=session.user_id,
-                session_id=session.session_id,
+            yield self.finding(
+                f"The stored state of the {whose} differs from the last delta in the log for {spelt(names)}.",
+                place=session,
+                subject=(whose, *sorted(names)[:50]),
                 event_ids=events,
                 evidence=tuple(
                     Evidence("events", write.event, "state", write.time, note=f"last delta of {whose}:{key}"[:200])
                     for key, write in keys[:MOST_EVIDENCE]
                 ),
-                todo=self.todo,
-                subject=(whose, *sorted(names)[:50]),
             )
 
     def _own(self, log: SessionLog, session: StateRecord, state: dict[str, Any]) -> Iterable[Finding]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from exhume.audit.findings import Confidence, Evidence, Finding, Severity
 from exhume.audit.log import Call, Decision, GatedCall, Request, Response, SessionLog
 from exhume.audit.rule import Rule
+from exhume.audit.rules.make import judged_absence
 from exhume.redact import printable
 
 #: Rows that one finding names; the message gives the whole number. A hostile file may have millions.
@@ -48,7 +50,7 @@ def finding(
     subject: Iterable[str],
     severity: Severity | None = None,
     confidence: Confidence = Confidence.EXACT,
-    todo: str = "",
+    absence: bool = False,
 ) -> Finding:
     """A finding on one session.
 
@@ -56,24 +58,44 @@ def finding(
         parts: calls and responses it rests on, in any order; they are told in causal order.
         subject: what the fingerprint is made of beside rule and session.
         severity: None takes the rule's.
+        absence: see `judged_absence`.
     """
+    if absence:
+        message, severity = judged_absence(log, message, severity)
     items = sorted(parts, key=lambda part: part.item.entry.index)
     call_ids = dict.fromkeys(part.item.id for part in items if part.item.id is not None)
     listed = items[:MOST_EVIDENCE]
-    return Finding(
-        rule=rule.id,
-        name=rule.name,
-        severity=rule.severity if severity is None else severity,
-        message=message,
-        app_name=log.key.app_name,
-        user_id=log.key.user_id,
-        session_id=log.key.session_id,
+    return rule.finding(
+        message,
+        place=log.key,
+        subject=(one[:_LONGEST_SUBJECT] for one in subject),
+        severity=severity,
         confidence=confidence,
         event_ids=tuple(dict.fromkeys(part.item.entry.event_id for part in listed)),
         call_ids=tuple(call_ids)[:MOST_EVIDENCE],
         evidence=tuple(as_evidence(part) for part in listed),
-        todo=todo or rule.todo,
-        subject=tuple(one[:_LONGEST_SUBJECT] for one in subject),
+    )
+
+
+def of_gated(
+    rule: Rule,
+    log: SessionLog,
+    message: str,
+    gated: GatedCall,
+    *,
+    severity: Severity | None = None,
+    absence: bool = False,
+) -> Finding:
+    """A finding on one gated call, with its whole story as evidence."""
+    return finding(
+        rule,
+        log,
+        message,
+        story(gated),
+        subject=(identity(gated.call),),
+        severity=severity,
+        confidence=confidence_of(gated.requests),
+        absence=absence,
     )
 
 
@@ -86,6 +108,11 @@ def as_evidence(part: Part) -> Evidence:
 def request_parts(request: Request) -> list[Part]:
     """The request as it was stored, each time."""
     return [Part("request", call) for call in request.calls]
+
+
+def exchange(request: Request) -> list[Part]:
+    """A request and all answers to it."""
+    return request_parts(request) + [decision_part(decision) for decision in request.decisions]
 
 
 def decision_part(decision: Decision) -> Part:
@@ -101,8 +128,7 @@ def story(gated: GatedCall) -> list[Part]:
     parts = [Part("call", call) for call in gated.calls]
     parts += [Part("placeholder", response) for response in gated.placeholders]
     for request in gated.requests:
-        parts += request_parts(request)
-        parts += map(decision_part, request.decisions)
+        parts += exchange(request)
     for role, responses in (
         ("execution", gated.executions),
         ("execution", gated.early),
@@ -126,20 +152,12 @@ def times(number: int) -> str:
     return {1: "once", 2: "twice"}.get(number, f"{number:,} times")
 
 
-def duration(seconds: float | None) -> str:
-    """A span of time for a sentence: `4 s`, `12 min`, `3 h`, `2 days`; `an unknown time` where it is not known."""
-    if seconds is None or seconds != seconds:  # noqa: PLR0124 - NaN
+def duration(start: float | None, end: float | None) -> str:
+    """The time between two epochs for a sentence: `4 s`, `12 min`, `3 h`, `2 days`, or `an unknown time`."""
+    seconds = math.nan if start is None or end is None else end - start
+    if math.isnan(seconds):
         return "an unknown time"
     for unit, size in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
         if abs(seconds) >= 2 * size:
             return f"{seconds / size:,.0f} {unit}"
     return f"{seconds:,.1f} s"
-
-
-def unread_note(log: SessionLog) -> str:
-    """Why a rule says only `info`: a row that could not be read may hold what is missing; empty where all was read."""
-    if not log.unread:
-        return ""
-    number = len(log.unread)
-    rows = "an event" if number == 1 else f"{number:,} events"
-    return f" {rows[0].upper()}{rows[1:]} of this session could not be read and may hold what is missing here."
