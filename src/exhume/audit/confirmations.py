@@ -25,6 +25,8 @@ from exhume.audit.findings import Confidence
 from exhume.audit.log import (
     CONFIRMATION,
     CREDENTIAL,
+    WANTED_CONFIRMATIONS,
+    WANTED_CREDENTIALS,
     Approvals,
     Call,
     Decision,
@@ -44,16 +46,21 @@ def original_call(call: Call) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def requested_confirmations(entry: Entry) -> dict[str, Any]:
-    """`requested_tool_confirmations` of an event; empty where there are none."""
-    found = entry.actions.get("requested_tool_confirmations")
-    return found if isinstance(found, dict) else {}
+def target_id(call: Call) -> str:
+    """Id of the call that a request for a confirmation or a credential is about; empty where it names none."""
+    if call.name == CONFIRMATION:
+        ident = original_call(call).get("id")
+    elif call.name == CREDENTIAL and isinstance(call.args, dict):
+        ident = call.args.get("functionCallId", call.args.get("function_call_id"))
+    else:
+        return ""
+    return ident if isinstance(ident, str) else ""
 
 
 def _may_lack_confirmations(entry: Entry) -> bool:
     """Can `requested_tool_confirmations` of this event be lost or wrongly keyed? Not where other actions are there; the
     mark `skip_summarization` comes with every placeholder and does not count."""
-    if entry.blind or requested_confirmations(entry):
+    if entry.blind or entry.asked(WANTED_CONFIRMATIONS):
         return True
     return not any(value for name, value in entry.actions.items() if name != "skip_summarization")
 
@@ -62,20 +69,9 @@ def waits_for_person(log: SessionLog) -> frozenset[str]:
     """Ids of calls that may get a second response because a person was asked: for a confirmation or a credential."""
     found: set[str] = set()
     for entry in log.acting:
-        for field in ("requested_tool_confirmations", "requested_auth_configs"):
-            keyed = entry.actions.get(field)
-            if isinstance(keyed, dict):
-                found.update(keyed)
-    for call in log.calls:
-        if call.name == CREDENTIAL and isinstance(call.args, dict):
-            ident = call.args.get("functionCallId", call.args.get("function_call_id"))
-            if isinstance(ident, str):
-                found.add(ident)
-        elif call.name == CONFIRMATION:
-            ident = original_call(call).get("id")
-            if isinstance(ident, str):
-                found.add(ident)
-    return frozenset(found)
+        found.update(entry.asked(WANTED_CONFIRMATIONS), entry.asked(WANTED_CREDENTIALS))
+    found.update(target_id(call) for call in log.calls if call.name in (CONFIRMATION, CREDENTIAL))
+    return frozenset(found - {""})
 
 
 class _Calls:
@@ -179,7 +175,7 @@ class _Builder:
         for entry in self.log.acting:
             if entry.partial:
                 continue
-            wanted = requested_confirmations(entry)
+            wanted = entry.asked(WANTED_CONFIRMATIONS)
             if not wanted:
                 continue
             answered = {response.id: response for response in entry.responses if not response.by_user}

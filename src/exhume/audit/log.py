@@ -18,7 +18,12 @@ from exhume.events.model import EventRecord, SessionKey, StateRecord
 CONFIRMATION = "adk_request_confirmation"
 CREDENTIAL = "adk_request_credential"
 REQUEST_PREFIX = "adk_request_"
-#: Ids that ADK makes itself start so; ids that models make may repeat within one session.
+#: Fields of `actions` keyed by the ids of the calls for which a person is asked.
+WANTED_CONFIRMATIONS, WANTED_CREDENTIALS = "requested_tool_confirmations", "requested_auth_configs"
+#: So begin keys there that no call stands behind: a toolset, or a remote agent, wants a credential
+#: (google.adk.auth.auth_preprocessor.TOOLSET_AUTH_CREDENTIAL_ID_PREFIX, 2.13.0).
+TOOLSET_PREFIX = "_adk_toolset_auth_"
+#: Ids that ADK makes itself start so; those that models make may repeat within one session.
 OWN_ID_PREFIX = "adk-"
 #: What an event without actions has.
 NO_ACTIONS: Mapping[str, Any] = MappingProxyType({})
@@ -95,6 +100,18 @@ class Entry:
     def branch(self) -> str:
         found = self.data.get("branch")
         return found if isinstance(found, str) else ""
+
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """The parts of its content that are objects."""
+        content = self.data.get("content")
+        parts = content.get("parts") if isinstance(content, dict) else None
+        return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+
+    def asked(self, field: str) -> Mapping[str, Any]:
+        """`WANTED_CONFIRMATIONS` or `WANTED_CREDENTIALS` of its actions; empty where there are none."""
+        found = self.actions.get(field)
+        return found if isinstance(found, dict) else NO_ACTIONS
 
     @property
     def blind(self) -> bool:

@@ -209,11 +209,7 @@ class _Teller:
         yield from self._actions(entry)
 
     def _parts(self, entry: Entry) -> Iterator[Item]:
-        content = entry.data.get("content")
-        parts = content.get("parts") if isinstance(content, dict) else None
-        for part in parts if isinstance(parts, list) else ():
-            if not isinstance(part, dict):
-                continue
+        for part in entry.parts:
             if isinstance(part.get("text"), str) and part["text"]:
                 yield Item("thought" if part.get("thought") else "text", value=self.show(part["text"]))
             for name in ("inline_data", "file_data", "executable_code", "code_execution_result"):

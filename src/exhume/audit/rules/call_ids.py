@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from exhume.audit.confirmations import waits_for_person
 from exhume.audit.findings import Confidence, Finding, Severity
@@ -70,20 +69,13 @@ class OrphanedResponse(Rule):
 def _calls_in_partial_events(log: SessionLog) -> frozenset[str]:
     found: set[str] = set()
     for entry in log.partials:
-        for part in parts_of(entry):
+        for part in entry.parts:
             call = part.get("function_call")
             if isinstance(call, dict):
                 ident = call_id(call.get("id"))
                 if ident is not None:
                     found.add(ident)
     return frozenset(found)
-
-
-def parts_of(entry: Entry) -> list[dict[str, Any]]:
-    """The parts of an event's content that are objects."""
-    content = entry.data.get("content")
-    parts = content.get("parts") if isinstance(content, dict) else None
-    return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
 
 
 def _compacted_before(log: SessionLog, entry: Entry) -> bool:
@@ -182,9 +174,7 @@ class _LaterTurns:
                     self.last = (entry.index, entry.invocation_id)
                 elif self.last_other < 0 and entry.invocation_id != self.last[1]:
                     self.last_other = entry.index
-            if self.last_text < 0 and any(
-                isinstance(part.get("text"), str) and part["text"] for part in parts_of(entry)
-            ):
+            if self.last_text < 0 and any(isinstance(part.get("text"), str) and part["text"] for part in entry.parts):
                 self.last_text = entry.index
             if self.last_text >= 0 and self.last_other >= 0:
                 break

@@ -6,14 +6,12 @@ import re
 from collections.abc import Iterable
 
 from exhume.audit.findings import Confidence, Finding, Severity
-from exhume.audit.log import Entry, SessionLog
+from exhume.audit.log import TOOLSET_PREFIX, WANTED_CONFIRMATIONS, WANTED_CREDENTIALS, Entry, SessionLog
 from exhume.audit.pairing import call_id
 from exhume.audit.rule import Rule, register
 from exhume.audit.rules.make import of_session
 from exhume.audit.rules.telling import Part, finding, shown
 
-#: Keys of auth requests for a whole toolset, which no call stands behind (google.adk.auth.auth_preprocessor, 2.0.0 on).
-_TOOLSET_AUTH = "_adk_toolset_auth_"
 #: A path of workflow nodes with the number of each run (google.adk.workflow, 2.0.0 on).
 _NODE_PATH = re.compile(r"[^/@]+@[^/@]+(?:/[^/@]+@[^/@]+)*\Z")
 #: Longest scope that is looked at as a path.
@@ -148,15 +146,14 @@ class OrphanedActionKey(Rule):
     def session(self, log: SessionLog) -> Iterable[Finding]:
         known: set[str | None] | None = None
         for entry in log.acting:
-            actions = entry.actions
-            for field in ("requested_tool_confirmations", "requested_auth_configs"):
-                keyed = actions.get(field)
-                if not isinstance(keyed, dict) or not keyed:
+            for field in (WANTED_CONFIRMATIONS, WANTED_CREDENTIALS):
+                keyed = entry.asked(field)
+                if not keyed:
                     continue
                 if known is None:
                     known = {call.id for call in log.calls}
                 orphans = sorted(
-                    key for key in map(str, keyed) if key not in known and not key.startswith(_TOOLSET_AUTH)
+                    key for key in map(str, keyed) if key not in known and not key.startswith(TOOLSET_PREFIX)
                 )
                 if orphans:
                     message = f"{field} is keyed by {_some(orphans)}, which no call of the session has."

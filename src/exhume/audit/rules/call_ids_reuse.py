@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from exhume.audit.canonical import canonical
 from exhume.audit.confirmations import waits_for_person
 from exhume.audit.findings import Confidence, Finding, Severity
-from exhume.audit.log import CONFIRMATION, REQUEST_PREFIX, Call, Response, SessionLog
+from exhume.audit.log import CONFIRMATION, REQUEST_PREFIX, Call, SessionLog
 from exhume.audit.rule import Rule, register
 from exhume.audit.rules.telling import Part, finding, identity, named, shown, times
 from exhume.events.model import Capability
@@ -197,19 +197,24 @@ class NameMismatch(Rule):
     todo = "Find out which tool this response is of, and who wrote it."
 
     def session(self, log: SessionLog) -> Iterable[Finding]:
+        misdirected: set[int] | None = None
         for response in log.responses:
             call = response.call
             if call is None or call.name == response.name or not response.name or not call.name:
                 continue
-            if response.confidence is Confidence.INFERRED or _answers_gated_call(log, response):
+            if response.confidence is Confidence.INFERRED:
                 continue
+            if response.by_user and response.name == CONFIRMATION:
+                if misdirected is None:
+                    misdirected = _misdirected(log)
+                if id(response) in misdirected:
+                    continue  # EXH113
             parts = [Part("call", call), Part("response", response)]
             message = f"The response to {named(call)} has the name {shown(response.name)}."
             yield finding(self, log, message, parts, subject=(identity(call), response.entry.event_id))
 
 
-def _answers_gated_call(log: SessionLog, response: Response) -> bool:
-    """A confirmation that a user sent to the gated call itself: EXH113 tells it."""
-    if not response.by_user or response.name != CONFIRMATION or log.approvals is None:
-        return False
-    return any(response is other for gated in log.approvals.gated for other in gated.misdirected)
+def _misdirected(log: SessionLog) -> set[int]:
+    """The user's responses to gated calls themselves, each by its `id()`."""
+    gated_calls = log.approvals.gated if log.approvals is not None else ()
+    return {id(response) for gated in gated_calls for response in gated.misdirected}

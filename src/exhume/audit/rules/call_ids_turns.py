@@ -9,7 +9,15 @@ from typing import Any
 
 from exhume.audit.canonical import arguments
 from exhume.audit.findings import Evidence, Finding, Severity
-from exhume.audit.log import REQUEST_PREFIX, Call, Entry, SessionLog
+from exhume.audit.log import (
+    REQUEST_PREFIX,
+    WANTED_CONFIRMATIONS,
+    WANTED_CREDENTIALS,
+    Approvals,
+    Call,
+    Entry,
+    SessionLog,
+)
 from exhume.audit.rule import Rule, register
 from exhume.audit.rules.telling import Part, finding, identity, named, shown, times
 
@@ -17,6 +25,7 @@ from exhume.audit.rules.telling import Part, finding, identity, named, shown, ti
 _CLOCK = 0.0005
 #: Calls looked at for compactions in one session; healthy logs need about one step a call.
 _MOST_STEPS = 1_000_000
+_FIRST_APPROVALS = "first approvals"
 
 
 @register
@@ -82,10 +91,10 @@ class CallCutByCompaction(Rule):
             parts += [Part("later response", response) for call in cut for response in call.responses[-1:]]
             told = finding(self, log, message, parts, subject=(entry.event_id, *map(identity, cut[:10])))
             row = Evidence("events", entry.record.key, "compaction", entry.time)
-            yield replace_evidence(told, row)
+            yield _with_evidence(told, row)
 
 
-def replace_evidence(told: Finding, row: Evidence) -> Finding:
+def _with_evidence(told: Finding, row: Evidence) -> Finding:
     """`told` with one more row of evidence, an event that is neither call nor response."""
     return replace(
         told, evidence=(*told.evidence, row), event_ids=tuple(dict.fromkeys((*told.event_ids, row.key.event_id)))
@@ -114,12 +123,7 @@ def _closing_times(log: SessionLog) -> list[float]:
 
 
 def _is_placeholder(call: Call, entry: Entry) -> bool:
-    actions = entry.actions
-    for field in ("requested_tool_confirmations", "requested_auth_configs"):
-        keyed = actions.get(field)
-        if isinstance(keyed, dict) and call.id in keyed:
-            return True
-    return False
+    return call.id in entry.asked(WANTED_CONFIRMATIONS) or call.id in entry.asked(WANTED_CREDENTIALS)
 
 
 @register
@@ -214,18 +218,21 @@ class RepeatedCall(Rule):
                 found = response.entry.index, _is_error(response.body)
                 break
         if log.approvals is not None and call.id is not None:
-            approvals = log.shared.get("first approvals")
-            if approvals is None:
-                approvals = log.shared["first approvals"] = {
-                    id(one): gated.approvals[0].index
-                    for gated in log.approvals.gated
-                    if gated.approvals
-                    for one in gated.calls
-                }
-            approved = approvals.get(id(call))
+            if _FIRST_APPROVALS not in log.shared:
+                log.shared[_FIRST_APPROVALS] = _first_approvals(log.approvals)
+            approved = log.shared[_FIRST_APPROVALS].get(id(call))
             if approved is not None and (found is None or approved < found[0]):
                 found = approved, False
         return found
+
+
+def _first_approvals(approvals: Approvals) -> dict[int, int]:
+    """Per gated call, by its `id()`: index of its first approval."""
+    found: dict[int, int] = {}
+    for gated in approvals.gated:
+        for approval in gated.approvals[:1]:
+            found.update((id(call), approval.index) for call in gated.calls)
+    return found
 
 
 def _is_error(body: Any) -> bool:

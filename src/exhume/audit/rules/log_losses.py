@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
+from exhume.audit.confirmations import target_id
 from exhume.audit.findings import Confidence, Evidence, Finding, Severity
-from exhume.audit.log import CONFIRMATION, CREDENTIAL, Call, SessionLog
+from exhume.audit.log import (
+    CONFIRMATION,
+    CREDENTIAL,
+    TOOLSET_PREFIX,
+    WANTED_CONFIRMATIONS,
+    WANTED_CREDENTIALS,
+    Call,
+    SessionLog,
+)
 from exhume.audit.rule import Context, Rule, register
 from exhume.audit.rules.make import (
     MOST_EVIDENCE,
@@ -21,9 +29,6 @@ from exhume.audit.rules.state import deltas
 from exhume.events.model import Capability, SessionKey
 from exhume.schema.detection import Layout
 
-#: Requests for a toolset (1.19.0 on) or a remote agent have made-up targets and no such entry
-#: (google.adk.auth.auth_preprocessor.TOOLSET_AUTH_CREDENTIAL_ID_PREFIX, 2.13.0).
-_NO_ENTRY_PREFIX = "_adk_toolset_auth_"
 #: Sessions with events and state, and no action in the whole file, from which on the file as a whole is told.
 _ENOUGH_SESSIONS = 3
 #: Bounds on what is kept of one app: keys that events write, sessions without actions, and keys of each.
@@ -133,21 +138,16 @@ class LostActions(Rule):
     def _unkept(self, log: SessionLog, asking: list[Call]) -> Iterator[Finding]:
         if any(entry.blind for entry in entries_with_problems(log)):
             return  # the entry may be in the part that could not be read
-        confirmations = _keys(log, "requested_tool_confirmations")
-        credentials = _keys(log, "requested_auth_configs")
+        kept = {field: _keys(log, field) for field in (WANTED_CONFIRMATIONS, WANTED_CREDENTIALS)}
         told: set[str] = set()
         for call in asking:
-            if call.name == CONFIRMATION:
-                if not self._confirmations:
-                    continue
-                target, kept, field = _confirmed(call), confirmations, "requested_tool_confirmations"
-            else:
-                target, kept, field = _credited(call), credentials, "requested_auth_configs"
-            if (
-                (target in kept if target else kept)
-                or target.startswith(_NO_ENTRY_PREFIX)
-                or (call.id or target) in told
-            ):
+            field = WANTED_CONFIRMATIONS if call.name == CONFIRMATION else WANTED_CREDENTIALS
+            if field == WANTED_CONFIRMATIONS and not self._confirmations:
+                continue
+            target = target_id(call)
+            if target in kept[field] if target else kept[field]:
+                continue
+            if target.startswith(TOOLSET_PREFIX) or (call.id or target) in told:
                 continue
             if call.entry.index == len(log.entries) - 1 and not _answered(log, target):
                 continue  # the log ends between the request and the event that belongs to it
@@ -179,32 +179,9 @@ class LostActions(Rule):
 def _keys(log: SessionLog, field: str) -> set[str]:
     found: set[str] = set()
     for entry in log.acting:
-        value = entry.actions.get(field)
-        if isinstance(value, dict):
-            found.update(value)
+        found.update(entry.asked(field))
     return found
 
 
 def _answered(log: SessionLog, target: str) -> bool:
     return bool(target) and any(response.id == target for response in log.responses)
-
-
-def _confirmed(call: Call) -> str:
-    """The id of the call that a confirmation request is about."""
-    original = _member(call.args, "originalFunctionCall", "original_function_call")
-    ident = original.get("id") if isinstance(original, dict) else None
-    return ident if isinstance(ident, str) else ""
-
-
-def _credited(call: Call) -> str:
-    """The id of the call that a credential request is about."""
-    ident = _member(call.args, "functionCallId", "function_call_id")
-    return ident if isinstance(ident, str) else ""
-
-
-def _member(args: Any, *names: str) -> Any:
-    if isinstance(args, dict):
-        for name in names:
-            if name in args:
-                return args[name]
-    return None
