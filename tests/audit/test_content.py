@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exhume.audit.rules.content_json import not_portable
-from exhume.audit.rules.content_secrets import is_secret_name, secret_places
+from exhume.audit.rules.content_secrets import names_secret, secret_places
 from tests.audit.building import run
 
 TEXTS = st.text(st.characters(codec=None) | st.sampled_from(["\x00", "\ud83d", "\ude00", "\\", "u", '"', "0"]))
@@ -53,7 +53,7 @@ def test_bytes_that_are_not_utf8_are_another_matter() -> None:
     ],
 )
 def test_names_of_secrets(name: str) -> None:
-    assert is_secret_name(name)
+    assert names_secret(name)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_names_of_secrets(name: str) -> None:
     ],
 )
 def test_names_that_only_sound_so(name: str) -> None:
-    assert not is_secret_name(name)
+    assert not names_secret(name)
 
 
 @given(st.text(min_size=12, alphabet="abcdef0123456789"), st.integers(0, 3))

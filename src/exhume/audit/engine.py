@@ -17,7 +17,7 @@ from typing import Any
 from exhume.audit.findings import AuditReport, AuditSummary, Finding, Severity
 from exhume.audit.log import SessionLog
 from exhume.audit.pairing import build_log
-from exhume.audit.rule import Context, Rule, catalogue
+from exhume.audit.rule import WINDOW, Context, Rule, catalogue
 from exhume.errors import UsageError
 from exhume.events.interface import Reader
 from exhume.events.model import EventRecord, SessionKey, StateRecord
@@ -43,7 +43,7 @@ class AuditOptions:
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
-    window: float = 7 * 86400.0
+    window: float = WINDOW
     app: str | None = None
     user: str | None = None
     session: str | None = None
@@ -111,7 +111,7 @@ def audit(reader: Reader, detection: Detection, options: AuditOptions | None = N
             for finding in rule.state_row(row):
                 told = gathered.add(finding, told)
 
-    storage_ordered = detection.info.dialect not in ("mysql", "mariadb")
+    storage_ordered = is_storage_ordered(detection)
     with _rare_collections():
         for key, session, records in sessions_with_events(reader):
             if not _wanted(key, options):
@@ -220,6 +220,11 @@ def _limited(rows: Iterable[StateRecord], options: AuditOptions) -> Iterator[Sta
         if options.user is not None and row.user_id is not None and row.user_id != options.user:
             continue
         yield row
+
+
+def is_storage_ordered(detection: Detection) -> bool:
+    """Does the place of a row in its table tell what was stored first? Not in InnoDB, which orders by key."""
+    return detection.info.dialect not in ("mysql", "mariadb")
 
 
 def sessions_with_events(reader: Reader) -> Iterator[tuple[SessionKey, StateRecord | None, list[EventRecord]]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from exhume.audit.canonical import canonical
-from exhume.audit.engine import sessions_with_events
+from exhume.audit.engine import is_storage_ordered, sessions_with_events
 from exhume.audit.log import Decision, GatedCall, Request, SessionLog
 from exhume.audit.pairing import build_log
 from exhume.audit.secrets import hide
@@ -75,7 +75,7 @@ def action_fingerprint(tool: str, args: Any) -> str:
 def ledger(reader: Reader, detection: Detection, *, reveal: bool = False) -> Ledger:
     """Reads the whole source; sessions come one at a time, only the rows are kept."""
     found = Ledger(detection.info.name, str(detection.layout), [], 0)
-    ordered = detection.info.dialect not in ("mysql", "mariadb")
+    ordered = is_storage_ordered(detection)
     for key, session, records in sessions_with_events(reader):
         found.sessions += session is not None
         log = build_log(key, session, records, storage_ordered=ordered)

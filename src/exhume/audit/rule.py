@@ -11,6 +11,9 @@ from exhume.audit.log import SessionLog
 from exhume.events.model import StateRecord, TimeZoneReport
 from exhume.schema.detection import Detection
 
+#: Seconds within which equal actions count as repeated (EXH103), unless told otherwise: a week.
+WINDOW = 7 * 86400.0
+
 
 @dataclass(slots=True)
 class Context:
@@ -23,7 +26,7 @@ class Context:
     detection: Detection
     capabilities: frozenset[str]
     time_zone: TimeZoneReport
-    window: float = 7 * 86400.0
+    window: float = WINDOW
     whole: bool = True
     notes: list[str] = field(default_factory=list)
 

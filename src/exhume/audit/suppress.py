@@ -69,20 +69,7 @@ def cover(
     """
     day = datetime.now(UTC).date() if today is None else today
     held = [entry for entry in suppressions if not entry.expired(day)]
-    used: set[int] = set()
-    known: set[str] = set()
-    for place, finding in enumerate(report.findings):
-        if baseline is not None and finding.fingerprint in baseline.fingerprints:
-            known.add(finding.fingerprint)
-        reason = finding.suppressed
-        for number, entry in enumerate(held):
-            if entry.fits(finding):
-                used.add(number)
-                reason = entry.reason if reason is None else reason
-        if reason is None and baseline is not None and finding.fingerprint in known:
-            reason = f"in the baseline {printable(baseline.name)}"
-        if reason is not finding.suppressed:
-            report.findings[place] = replace(finding, suppressed=reason)
+    used, known = _mark(report, held, baseline)
     report.notes.extend(
         f"{entry.place} expired on {entry.until}: what it covered counts again."
         for entry in suppressions
@@ -92,12 +79,38 @@ def cover(
         report.notes.extend(
             f"{entry.place} covers no finding." for place, entry in enumerate(held) if place not in used
         )
-    if whole and baseline is not None and len(known) < len(baseline.fingerprints):
-        gone = len(baseline.fingerprints) - len(known)
-        report.notes.append(
-            f"The baseline {printable(baseline.name)} holds {gone} finding{'' if gone == 1 else 's'} that "
-            f"{'is' if gone == 1 else 'are'} not found any more; write it anew to drop them."
-        )
+        if baseline is not None and known < len(baseline.fingerprints):
+            gone = len(baseline.fingerprints) - known
+            report.notes.append(
+                f"The baseline {printable(baseline.name)} holds {gone} finding{'' if gone == 1 else 's'} that "
+                f"{'is' if gone == 1 else 'are'} not found any more; write it anew to drop them."
+            )
+    _count_anew(report)
+
+
+def _mark(report: AuditReport, held: Sequence[Suppression], baseline: Baseline | None) -> tuple[set[int], int]:
+    """Marks what is covered; gives the places of the entries that cover something, and how much of the baseline does.
+
+    A reason of the configuration stands before the baseline, and the first entry that fits before later ones.
+    """
+    used: set[int] = set()
+    known: set[str] = set()
+    for place, finding in enumerate(report.findings):
+        fitting = [number for number, entry in enumerate(held) if entry.fits(finding)]
+        used.update(fitting)
+        reason = finding.suppressed
+        if reason is None and fitting:
+            reason = held[fitting[0]].reason
+        if baseline is not None and finding.fingerprint in baseline.fingerprints:
+            known.add(finding.fingerprint)
+            if reason is None:
+                reason = f"in the baseline {printable(baseline.name)}"
+        if reason is not finding.suppressed:
+            report.findings[place] = replace(finding, suppressed=reason)
+    return used, len(known)
+
+
+def _count_anew(report: AuditReport) -> None:
     summary = report.summary
     summary.errors = summary.warnings = summary.infos = summary.rewound = summary.suppressed = 0
     for finding in report.findings:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from exhume.audit.engine import sessions_with_events
+from exhume.audit.engine import is_storage_ordered, sessions_with_events
 from exhume.audit.log import REQUEST_PREFIX, Call, Decision, Entry, GatedCall, Request, Response, SessionLog
 from exhume.audit.pairing import build_log
 from exhume.audit.secrets import hide
@@ -108,8 +108,7 @@ def timeline(reader: Reader, detection: Detection, *, session: str, reveal: bool
         if len(candidates) > _MOST_CANDIDATES:
             break
         if chosen is None:
-            ordered = detection.info.dialect not in ("mysql", "mariadb")
-            chosen = build_log(key, row, records, storage_ordered=ordered)
+            chosen = build_log(key, row, records, storage_ordered=is_storage_ordered(detection))
     if chosen is None:
         raise NothingToLookAt(
             f"There is no session {printable(session, limit=200)} in {detection.info.name}.",

@@ -24,6 +24,18 @@ _ESCAPES = re.compile(
 #: The beginning of an escape that can be U+0000 or a surrogate: one search by a literal prefix.
 _ODD_ESCAPE = re.compile(r"\\u(?:0000|[dD])")
 _RAW_SURROGATE = re.compile("[\ud800-\udbff\udc00-\udc7f\udd00-\udfff]")
+#: Columns of v0 that hold JSON texts; `actions` is a pickle there.
+_JSON_COLUMNS = frozenset(
+    {
+        "content",
+        "grounding_metadata",
+        "custom_metadata",
+        "usage_metadata",
+        "citation_metadata",
+        "input_transcription",
+        "output_transcription",
+    }
+)
 
 
 def not_portable(text: str) -> list[str]:
@@ -134,19 +146,6 @@ class NotPortableJson(Rule):
             if isinstance(text, str):
                 found += not_portable(text)
         return found
-
-
-_JSON_COLUMNS = frozenset(
-    {
-        "content",
-        "grounding_metadata",
-        "custom_metadata",
-        "usage_metadata",
-        "citation_metadata",
-        "input_transcription",
-        "output_transcription",
-    }
-)
 
 
 def _told(losses: Iterable[Loss]) -> Iterator[str]:

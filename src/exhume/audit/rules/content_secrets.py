@@ -45,7 +45,28 @@ _NO_SECRET = re.compile(
 )
 #: What is walked of one value; a hostile one may hold millions.
 _MOST_STEPS = 50_000
+#: How many texts inside texts are looked into.
 _DEEPEST_TEXT = 3
+#: Fields of an event that hold neither data of the application nor anything nested but what is looked at apart.
+_PLAIN = frozenset(
+    {
+        "actions",
+        "author",
+        "branch",
+        "content",
+        "id",
+        "invocation_id",
+        "long_running_tool_ids",
+        "model_version",
+        "node_info",
+        "timestamp",
+        "usage_metadata",
+    }
+)
+#: Names that are kept; those as long as an id are ids, which do not come again.
+_MOST_NAMES, _LONGEST_NAME = 10_000, 36
+#: How a text begins that may be JSON.
+_OPENING = frozenset({"{", "[", " ", "\n", "\t", "\r"})
 
 
 def secret_places(value: Any) -> list[str]:
@@ -77,7 +98,7 @@ def secret_places(value: Any) -> list[str]:
     return sorted(found)
 
 
-def is_secret_name(name: str) -> bool:
+def names_secret(name: str) -> bool:
     """Does a field of this name hold a secret? `stripeApiKey` and `db-password` do, `password_hint` does not."""
     last = name[-1:]
     if last not in _LAST_LETTERS and last.isascii() and last.isalnum():
@@ -93,29 +114,9 @@ def is_secret_name(name: str) -> bool:
 
 
 def _is_secret(name: str, parent: str, value: Any) -> bool:
-    if not is_secret_name(name) and not (name == "token" and parent == "credentials"):
+    if not names_secret(name) and not (name == "token" and parent == "credentials"):
         return False
     return isinstance(value, str) and not _NO_SECRET.match(value.strip())
-
-
-#: Fields of an event that hold neither data of the application nor anything nested but what is looked at apart.
-_PLAIN = frozenset(
-    {
-        "actions",
-        "author",
-        "branch",
-        "content",
-        "id",
-        "invocation_id",
-        "long_running_tool_ids",
-        "model_version",
-        "node_info",
-        "timestamp",
-        "usage_metadata",
-    }
-)
-#: Names that are kept; those as long as an id are ids, which do not come again.
-_MOST_NAMES, _LONGEST_NAME = 10_000, 36
 
 
 class _Look:
@@ -174,15 +175,11 @@ class _Look:
     def _learn(self, names: set[str]) -> bool:
         """Is any of these a secret's? If not, they are kept, in bounded number."""
         for name in names:
-            if name == "token" or is_secret_name(name):
+            if name == "token" or names_secret(name):
                 return True
             if len(name) < _LONGEST_NAME and len(self._harmless) < _MOST_NAMES:
                 self._harmless.add(name)
         return False
-
-
-#: How a text begins that may be JSON.
-_OPENING = frozenset({"{", "[", " ", "\n", "\t", "\r"})
 
 
 @register

@@ -14,6 +14,15 @@ from exhume.events.model import Problem, StateRecord
 
 #: A session's row is written after the moment it was created at, and some databases round times to whole seconds.
 _CLOCK_TOLERANCE = 1.0
+#: ADK's mark at the end of a text that it cut (google.adk.sessions.schemas.v0, 2.13.0).
+_TRUNCATION_MARK = "...[truncated]"
+#: Longest `error_message`: VARCHAR(1024) of 1.0.0 to 1.21.0; 255 and 256 are the columns of files older still.
+_ERROR_MESSAGE_LIMITS = frozenset({255, 256, 1024})
+#: MySQL's TEXT and BLOB: 1.0.0 stored actions in a BLOB there.
+_BYTES_LIMIT = 65535
+_VARCHAR = re.compile(r"(?:n?varchar2?|character varying|n?char)\s*\(\s*(\d+)", re.IGNORECASE)
+#: Columns whose text can be longer than the column; keys cannot, they are made short.
+_TEXT_COLUMNS = ("author", "branch", "error_code", "error_message", "invocation_id")
 
 
 @register
@@ -203,17 +212,6 @@ def _of_rule(problems: Iterable[Problem], rule: str) -> list[Problem]:
     return [problem for problem in problems if problem.rule == rule]
 
 
-#: ADK's mark at the end of a text that it cut (google.adk.sessions.schemas.v0, 2.13.0).
-TRUNCATION_MARK = "...[truncated]"
-#: Longest `error_message`: VARCHAR(1024) of 1.0.0 to 1.21.0; 255 and 256 are the columns of files older still.
-_ERROR_MESSAGE_LIMITS = frozenset({255, 256, 1024})
-#: MySQL's TEXT and BLOB: 1.0.0 stored actions in a BLOB there.
-_BYTES_LIMIT = 65535
-_VARCHAR = re.compile(r"(?:n?varchar2?|character varying|n?char)\s*\(\s*(\d+)", re.IGNORECASE)
-#: Columns whose text can be longer than the column; keys cannot, they are made short.
-_TEXT_COLUMNS = ("author", "branch", "error_code", "error_message", "invocation_id")
-
-
 @register
 class TruncatedValue(Rule):
     """EXH313 truncated-value
@@ -265,7 +263,7 @@ class TruncatedValue(Rule):
             record = entry.record
             if record.text is not None:  # event_data: no column cuts a part of it, but a migration keeps the mark
                 told = entry.data.get("error_message")
-                if told and isinstance(told, str) and told.endswith(TRUNCATION_MARK):
+                if told and isinstance(told, str) and told.endswith(_TRUNCATION_MARK):
                     cut.append(entry)
                     notes.append("error_message ends with ADK's truncation mark")
                 continue
@@ -294,7 +292,7 @@ class TruncatedValue(Rule):
     def _cut(self, raw: tuple[object, ...]) -> str:
         for place, name, limits in self._texts:
             text = raw[place]
-            if isinstance(text, str) and (len(text) in limits or text.endswith(TRUNCATION_MARK)):
+            if isinstance(text, str) and (len(text) in limits or text.endswith(_TRUNCATION_MARK)):
                 return f"{name} ends at {len(text)} characters"
         if self._pickle is not None:
             actions = raw[self._pickle]
