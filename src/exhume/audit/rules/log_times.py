@@ -11,8 +11,8 @@ from exhume.audit.rules.make import of_database, of_session, plural, spelt
 from exhume.events.model import Capability, EventKey
 from exhume.schema.detection import Layout
 
-#: All zone offsets in use are whole quarter hours between -12:00 and +14:00; a naive difference may be twice as large.
-QUARTER_HOUR = 900.0
+#: Zone offsets are whole quarter hours between -12:00 and +14:00; an hour more does no harm.
+_QUARTER_HOUR = 900.0
 _LARGEST_OFFSET = 15 * 3600.0
 #: Columns hold microseconds, or whole seconds on old MySQL; ADK stores both times from one clock reading.
 _TOLERANCE = 1.0
@@ -22,9 +22,9 @@ _FAR = 1e15
 
 def zone_offset(seconds: float) -> int | None:
     """The whole number of quarter hours, in seconds, that a difference of clocks is; None when it is none."""
-    if not -_LARGEST_OFFSET - 1.0 < seconds < _LARGEST_OFFSET + 1.0:
+    if not abs(seconds) <= _LARGEST_OFFSET + _TOLERANCE:  # so that NaN is none either
         return None
-    offset = round(seconds / QUARTER_HOUR) * QUARTER_HOUR
+    offset = round(seconds / _QUARTER_HOUR) * _QUARTER_HOUR
     return int(offset) if abs(seconds - offset) <= _TOLERANCE else None
 
 
@@ -218,8 +218,7 @@ class StaleSessionRow(Rule):
         message = (
             f"The session row was last updated {behind:.3f} s before the last event ({plural(len(newer), 'event')})."
         )
-        finding = of_session(self, log, message, entries=newer)
-        return (finding,)
+        return (of_session(self, log, message, entries=newer),)
 
 
 @register
