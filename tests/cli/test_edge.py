@@ -291,3 +291,15 @@ def test_a_signal_while_modules_are_imported_ends_in_one_message(number: signal.
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 130
     assert done.stderr.startswith(f"exhume: Ended by {number.name}.")
+
+
+@pytest.mark.parametrize(
+    ("release", "lines", "said"),
+    [("2.13.0", 1, ""), ("9.9", 1, "up to 2.13.0"), ("1.21.0", 0, "Nothing is needed"), ("soon", 0, "no ADK release")],
+)
+def test_statements_for_a_release_are_alone_on_stdout(release: str, lines: int, said: str, tmp_path: Path) -> None:
+    done = exhume("detect", REFUND_DESK, "--sql", release, cwd=tmp_path)
+    assert done.returncode == (2 if release == "soon" else 0)
+    assert len(done.stdout.splitlines()) == lines
+    assert said in done.stderr
+    assert bool(said) == bool(done.stderr)

@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 #: (first release, index that it creates in every database that it opens), newest first.
 _INDEXES = (("2.10.0", TIME_ID_INDEX), ("1.28.0", TIME_INDEX))
 
+#: The newest release whose tables exhume knows.
+NEWEST = "2.13.0"
+
+
+def is_beyond(release: str) -> bool:
+    """Is a release newer than any whose tables exhume knows?"""
+    return release_number(release) > release_number(NEWEST)
+
 
 def upgrade_sql(store: Store, detection: Detection, release: str, dialect: str | None = None) -> list[str]:
     """ALTER TABLE and CREATE INDEX statements in the order to run them, without semicolons; none if none is needed.

@@ -49,9 +49,13 @@ def command(
     with closing(open_store(source)) as store:
         detection = detect(store, table_prefix=table_prefix, drift=drift)
         if sql is not None:
-            from exhume.schema.upgrade_sql import upgrade_sql
+            from exhume.schema.upgrade_sql import NEWEST, is_beyond, upgrade_sql
 
             statements = upgrade_sql(store, detection, sql)
+            if is_beyond(sql):
+                say(f"exhume knows releases up to {NEWEST}; this is what {NEWEST} needs.")
+            if not statements:
+                say(f"Nothing is needed: ADK {sql} finds every column that it reads.")
             deliver((f"{statement};\n" for statement in statements), output)
             return
         zone = _time_zone(store, detection)
