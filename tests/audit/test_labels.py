@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import closing
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +15,11 @@ from exhume.audit.findings import AuditReport, Finding, Severity
 from exhume.events.readers import open_reader
 from exhume.schema.detect import detect
 from exhume.stores import open_store
+from tests.audit.labels import labels
 from tests.conftest import FIXTURES
 
 #: A finding of these may stand at any session of the app and user that the label names.
 ACROSS_SESSIONS = {"EXH103"}
-
-
-@cache
-def labels(file: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads((FIXTURES / "incidents" / file).read_text())["databases"]
-    return found
 
 
 def entries(file: str, folder: str) -> list[Any]:

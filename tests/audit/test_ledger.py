@@ -1,4 +1,4 @@
-"""The ledger of approvals on labelled databases, its CSV, and its reconciliation with lists kept elsewhere."""
+"""The ledger of approvals on labelled databases, and its CSV."""
 
 from __future__ import annotations
 
@@ -8,19 +8,16 @@ import json
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from exhume.audit.approvals_ledger import LedgerOptions, Reconciliation, reconcile, spreadsheet_safe
 from exhume.audit.ledger import Ledger, LedgerRow, action_fingerprint, ledger
-from exhume.errors import ExhumeError, NothingToLookAt, UsageError
 from exhume.events.readers import open_reader
 from exhume.report.formats import Format, render
 from exhume.report.results import of_ledger
 from exhume.schema.detect import detect
 from exhume.stores import open_store
-from tests.conftest import FIXTURES
+from tests.audit.labels import labelled
 from tests.report import samples
 
 Database = Callable[[str], Path]
@@ -32,10 +29,8 @@ def ledger_of(source: Path) -> Ledger:
         return ledger(open_reader(store, detection), detection)
 
 
-def sessions_labelled(name: str, rule: str) -> set[str]:
-    labels = json.loads((FIXTURES / "incidents" / "labels.json").read_text())["databases"]
-    (entry,) = [one for one in labels if one["file"] == f"{name}.db"]
-    return {one["session_id"] for one in entry["sessions"] if rule in one["must"]}
+def session_ids(name: str, rule: str) -> set[str]:
+    return {session["session_id"] for session in labelled(name, rule)}
 
 
 @pytest.mark.parametrize("name", ["v1a", "v1b", "v1x", "v0", "sqlite", "go", "v1camel"])
@@ -44,17 +39,17 @@ def test_the_ledger_shows_what_the_labels_say(incident_db: Database, name: str) 
     by_session: dict[str, list[LedgerRow]] = {}
     for row in rows:
         by_session.setdefault(row.key.session_id, []).append(row)
-    for session in sessions_labelled(name, "EXH101"):
+    for session in session_ids(name, "EXH101"):
         approved = [row.request_id for row in by_session[session] if row.decision == "approved"]
         assert len(approved) > len(set(approved)), session
-    for session in sessions_labelled(name, "EXH104"):
+    for session in session_ids(name, "EXH104"):
         by_call: dict[str | None, int] = {}
         for row in by_session[session]:
             by_call[row.call_id] = by_call.get(row.call_id, 0) + row.executions
         assert max(by_call.values()) > 1, session
-    for session in sessions_labelled(name, "EXH108"):
+    for session in session_ids(name, "EXH108"):
         assert any(row.decision == "pending" for row in by_session[session]), session
-    for session in sessions_labelled(name, "EXH103"):
+    for session in session_ids(name, "EXH103"):
         prints = [row.fingerprint for row in rows if row.decision == "approved"]
         own = {row.fingerprint for row in by_session[session]}
         assert any(prints.count(mark) > 1 for mark in own), session
@@ -96,125 +91,3 @@ def test_csv_holds_no_formula(start: str) -> None:
                 assert not cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")), (name, cell)
             assert "\n" not in cell
     assert json.loads(rows[0]["args"]) == {"amount": 54.0, "order": f"{start}1+1"}
-
-
-def test_cells_that_begin_with_a_sign_come_back() -> None:
-    assert spreadsheet_safe("-7") == "'-7"
-    assert spreadsheet_safe("a-7") == "a-7"
-
-
-# ------------------------------------------------------------------------------------------ reconciliation
-
-
-def held(tmp_path: Path, lines: str, **options: Any) -> Reconciliation:
-    path = tmp_path / "list.csv"
-    path.write_text(lines, encoding="utf-8")
-    return reconcile(samples.ledger(), path, LedgerOptions(**options))
-
-
-def test_a_list_that_agrees_but_for_the_double_run(tmp_path: Path) -> None:
-    found = held(tmp_path, "call_id,amount\nadk-t,54\n")
-    assert (found.matched, found.log_only_count, found.ledger_only_count) == (1, 0, 0)
-    (more,) = found.more_executions
-    assert (more.value, more.tool, more.approvals, more.executions) == ("adk-t", "issue_refund", 1, 2)
-    assert found.differences == 1
-
-
-def test_what_only_one_side_has(tmp_path: Path) -> None:
-    found = held(tmp_path, "call_id\nadk-other\n")
-    assert found.matched == 0
-    assert [row.call_id for row in found.log_only] == ["adk-t"]
-    assert [(entry.line, entry.identity, entry.value) for entry in found.ledger_only] == [(2, "call_id", "adk-other")]
-
-
-def test_executions_kept_elsewhere_count(tmp_path: Path) -> None:
-    found = held(tmp_path, "call_id,count\nadk-t,3\n", kind="executions")
-    assert [(more.approvals, more.executions) for more in found.more_executions] == [(1, 3)]
-
-
-@pytest.mark.parametrize(
-    ("lines", "columns"),
-    [
-        ("Reference;Betrag\nadk-t;54\n", {"call_id": "Reference"}),
-        ("\ufeffrequest_id\tx\nadk-c\t1\n", {}),
-        ('{"ref": "adk-c"}\n\n', {"request_id": "ref"}),
-        ('tool,args\nissue_refund,"{""amount"": 54, ""order"": ""please refund O-1""}"\n', {}),
-        ('{"tool": "issue_refund", "args": {"order": "please refund O-1", "amount": 54}}\n', {}),
-        ("call_id,session_id,user_id\n'adk-t,s-1,u-7\n".replace("'", ""), {}),
-    ],
-)
-def test_rows_are_known_by_what_they_have(tmp_path: Path, lines: str, columns: dict[str, str]) -> None:
-    found = held(tmp_path, lines, columns=columns)
-    assert (found.matched, found.log_only_count, found.ledger_only_count) == (1, 0, 0)
-
-
-def test_another_session_is_another_action(tmp_path: Path) -> None:
-    found = held(tmp_path, "call_id,session_id\nadk-t,s-2\n")
-    assert (found.matched, found.log_only_count, found.ledger_only_count) == (0, 1, 1)
-
-
-def test_equal_actions_are_matched_one_by_one(tmp_path: Path) -> None:
-    row, *_ = samples.ledger().rows
-    from dataclasses import replace
-
-    twice = Ledger("x", "v1", [row, replace(row, call_id="adk-t2", request_id="adk-c2")], 1)
-    path = tmp_path / "list.csv"
-    path.write_text(f"fingerprint\n{row.fingerprint}\n")
-    found = reconcile(twice, path)
-    assert (found.matched, [one.call_id for one in found.log_only]) == (1, ["adk-t2"])
-    path.write_text(f"fingerprint\n{row.fingerprint}\n{row.fingerprint}\n")
-    assert reconcile(twice, path).differences == 0
-
-
-def test_its_own_csv_agrees_with_the_log(tmp_path: Path) -> None:
-    row, *_ = samples.ledger().rows
-    found = Ledger("x", "v1", [row], 1)
-    path = tmp_path / "own.csv"
-    path.write_text("".join(render(of_ledger(found, span=samples.SPAN), Format.CSV)))
-    assert reconcile(found, path).differences == 0
-
-
-@pytest.mark.parametrize(
-    ("lines", "options", "error"),
-    [
-        ("a,b\n1,2\n", {"columns": {"call_id": "ref"}}, UsageError),
-        ("a,b\n1,2\n", {}, UsageError),
-        ("a,b\n1,2\n", {"columns": {"colour": "a"}}, UsageError),
-        ("call_id\nadk-t\n", {"kind": "wishes"}, UsageError),
-        ('{"call_id": "adk-t"}\n{"call_id": \n', {}, NothingToLookAt),
-        ('{"call_id": "adk-t"}\n[1]\n', {}, NothingToLookAt),
-        ('{"call_id": ' + "[" * 100_000 + "\n", {}, NothingToLookAt),
-        ('[{"call_id": "adk-t"}]', {}, NothingToLookAt),
-        ("a,b\n", {}, UsageError),
-        ('call_id\n"' + "x" * 200_000 + '"\n', {}, NothingToLookAt),
-    ],
-)
-def test_lists_that_cannot_be_meant(
-    tmp_path: Path, lines: str, options: dict[str, Any], error: type[ExhumeError]
-) -> None:
-    with pytest.raises(error) as caught:
-        held(tmp_path, lines, **options)
-    assert caught.value.todo
-
-
-def test_an_empty_list_and_a_missing_one(tmp_path: Path) -> None:
-    assert held(tmp_path, "").log_only_count == 1
-    with pytest.raises(NothingToLookAt):
-        reconcile(samples.ledger(), tmp_path / "none.csv")
-    with pytest.raises(NothingToLookAt):
-        reconcile(samples.ledger(), tmp_path)
-
-
-@pytest.mark.parametrize("fmt", [Format.TABLE, Format.JSON, Format.MARKDOWN])
-def test_the_report_names_every_difference(tmp_path: Path, fmt: Format) -> None:
-    found = held(tmp_path, "call_id\nadk-other\n")
-    text = "".join(render(of_ledger(samples.ledger(), span=samples.SPAN, reconciliation=found), fmt))
-    plain = text.replace("\\", "")
-    for word in ("adk-other", "adk-t"):
-        assert word in plain
-
-
-def test_a_call_listed_more_often_than_answered_is_surplus(tmp_path: Path) -> None:
-    answers = sum(row.call_id == "adk-t" for row in samples.ledger().rows)
-    found = held(tmp_path, "call_id\n" + "adk-t\n" * (answers + 2))
-    assert (found.matched, found.ledger_only_count) == (answers, 2)

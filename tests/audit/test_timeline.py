@@ -16,7 +16,7 @@ from exhume.events.interface import ReadOptions
 from exhume.events.readers import open_reader
 from exhume.schema.detect import detect
 from exhume.stores import open_store
-from tests.conftest import FIXTURES
+from tests.audit.labels import labelled
 from tests.report import samples
 
 Database = Callable[[str], Path]
@@ -31,12 +31,6 @@ def timeline_of(source: Path, session: str, *, app: str | None = None, user: str
 
 def kinds(found: Timeline) -> list[str]:
     return [item.kind for part in found.invocations for turn in part.turns for item in turn.items]
-
-
-def labelled(name: str, rule: str) -> list[dict[str, str]]:
-    labels = json.loads((FIXTURES / "incidents" / "labels.json").read_text())["databases"]
-    (entry,) = [one for one in labels if one["file"] == f"{name}.db"]
-    return [one for one in entry["sessions"] if rule in one["must"]]
 
 
 def test_a_double_approval_reads_like_a_story() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from exhume.audit.approvals_ledger import LedgerOptions, reconcile
 from exhume.audit.findings import Severity
+from exhume.audit.reconciliation import LedgerOptions, reconcile
 from exhume.audit.timeline_filter import GROUPS
 from exhume.cli.commands.approvals import Kind
 from exhume.cli.commands.audit import FailOn

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections import Counter
 from collections.abc import Iterator
 from io import StringIO
 from typing import Any
 
-from exhume.audit.approvals_ledger import Entry, Mismatch, Reconciliation, json_cell, spreadsheet_safe
 from exhume.audit.ledger import Ledger, LedgerRow
+from exhume.audit.reconciliation import ListedRow, Mismatch, Reconciliation, spreadsheet_safe
 from exhume.events.model import SessionKey
 from exhume.redact import mask_url, printable
 from exhume.report.documents import Document, Span, header
@@ -105,7 +106,7 @@ def _reconciliation_part(found: Reconciliation) -> Document:
     }
 
 
-def _entry_part(entry: Entry) -> Document:
+def _entry_part(entry: ListedRow) -> Document:
     return {"line": entry.line, "identity": entry.identity, "value": entry.value, "count": entry.count}
 
 
@@ -232,4 +233,4 @@ def _cell(value: Any) -> str:
         return str(value)  # a number that exhume computed, not a text that may pose as one
     if isinstance(value, str):
         return spreadsheet_safe(printable(value))
-    return spreadsheet_safe(json_cell(value))
+    return "" if value is None else spreadsheet_safe(json.dumps(value, ensure_ascii=True, sort_keys=True))

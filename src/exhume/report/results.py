@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from exhume.report.formats import Report
 
 if TYPE_CHECKING:
-    from exhume.audit.approvals_ledger import Reconciliation
     from exhume.audit.findings import AuditReport
     from exhume.audit.ledger import Ledger
+    from exhume.audit.reconciliation import Reconciliation
     from exhume.audit.timeline import Timeline
     from exhume.events.model import TimeZoneReport
     from exhume.migrate.interface import MigrationReport, VerifyReport

@@ -22,7 +22,7 @@ from exhume.cli.options import (
 from exhume.report.formats import Format
 
 if TYPE_CHECKING:
-    from exhume.audit.approvals_ledger import LedgerOptions
+    from exhume.audit.reconciliation import LedgerOptions
 
 
 class Kind(enum.StrEnum):
@@ -59,8 +59,8 @@ def command(
 ) -> None:
     """List every request for approval: who answered, when, how, and how often the tool ran."""
     from exhume import api
-    from exhume.audit.approvals_ledger import reconcile
     from exhume.audit.ledger import ledger as ledger_of
+    from exhume.audit.reconciliation import reconcile
     from exhume.cli.exits import after_reconcile
     from exhume.cli.output import emit
     from exhume.events.interface import ReadOptions
@@ -80,7 +80,7 @@ def command(
 
 
 def _options(columns: list[str], kind: Kind) -> LedgerOptions:
-    from exhume.audit.approvals_ledger import LedgerOptions
+    from exhume.audit.reconciliation import LedgerOptions
     from exhume.errors import UsageError
 
     mapped: dict[str, str] = {}

@@ -1,10 +1,9 @@
-"""Holds the approvals of a log against a list kept elsewhere: CSV or JSON Lines, of approvals or executed actions."""
+"""Holds the ledger of a log against a list kept elsewhere: CSV or JSON Lines, of approvals or executed actions."""
 
 from __future__ import annotations
 
 import csv
 import itertools
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from exhume.redact import printable
 IDENTITIES = ("request_id", "call_id", "fingerprint")
 FIELDS = (*IDENTITIES, "tool", "args", "session_id", "user_id", "app_name", "count")
 _SCOPE = ("session_id", "user_id", "app_name")
+#: Bounds on the list, and on the rows of each kind that a reconciliation keeps.
 _MOST_ROWS = 1_000_000
 _LONGEST_LINE = 16 << 20
 _MOST_LISTED = 1000
@@ -41,7 +41,7 @@ class LedgerOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ListedRow:
     """One row of the external list: its line, and what it is known by."""
 
     line: int
@@ -76,7 +76,7 @@ class Reconciliation:
     matched: int = 0
     log_only: list[LedgerRow] = field(default_factory=list)
     log_only_count: int = 0
-    ledger_only: list[Entry] = field(default_factory=list)
+    ledger_only: list[ListedRow] = field(default_factory=list)
     ledger_only_count: int = 0
     more_executions: list[Mismatch] = field(default_factory=list)
 
@@ -174,10 +174,10 @@ class _Index:
                     if group not in known[-1:]:
                         known.append(group)
 
-    def look_up(self, line: int, row: Mapping[str, Any]) -> tuple[Entry, int | None]:
+    def look_up(self, line: int, row: Mapping[str, Any]) -> tuple[ListedRow, int | None]:
         """The group that a row of the list means. Equal actions are taken in turn: two rows mean two of them."""
         identity, value = _identity(row)
-        entry = Entry(line, identity, value, _count(row))
+        entry = ListedRow(line, identity, value, _count(row))
         given = {name: text for name in _SCOPE if (text := _text(row.get(name)))}
         place = (identity, value, *given.values())
         fitting = self._groups_within(tuple(given)).get(place, ())
@@ -235,34 +235,43 @@ def _rows(path: Path, options: LedgerOptions) -> Iterator[tuple[int, dict[str, A
     """Rows of the list as field -> value, with their line numbers."""
     try:
         with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
-            lines = _bounded(file)
-            first = next((line for line in lines if line.strip()), "")
-            if first.lstrip()[:1] == "[":
-                raise NothingToLookAt(f"{path} is a JSON array.", todo="Save it as JSON Lines: one object a line.")
-            everything = itertools.chain([first], lines)
-            rows = _json_rows(everything) if first.lstrip()[:1] == "{" else _csv_rows(first, everything)
-            names: dict[str, str] | None = None
-            told = False
-            for line, row in rows:
-                if names is None:
-                    names = _columns(row, options)
-                if line > _MOST_ROWS:
-                    raise UsageError(f"{path} has more than {_MOST_ROWS:,} rows.", todo="Divide it.")
-                wanted = {name: row.get(column) for name, column in names.items()}
-                told = told or _identity(wanted)[0] != "line"
-                yield line, wanted
-            if names is None and first.strip():  # a header alone: an empty list, if it could say anything
-                header = dict.fromkeys(_header(first), "")
-                told = not header.keys().isdisjoint(_columns(header, options)[name] for name in (*IDENTITIES, "tool"))
-            if first.strip() and not told:
-                raise UsageError(
-                    f"No row of {path} says which action it means.",
-                    todo=f"Name the columns: one of {', '.join(IDENTITIES)}, or tool and args.",
-                )
+            yield from _named(_bounded(file), path, options)
     except OSError as error:
-        raise NothingToLookAt(f"{path} cannot be read: {error.strerror}.", todo="Check the path.") from error
+        raise NothingToLookAt(f"{printable(path)} cannot be read: {error.strerror}.", todo="Check the path.") from error
     except csv.Error as error:
-        raise NothingToLookAt(f"{path} is no CSV file: {error}.", todo="Save it as CSV or JSON Lines.") from error
+        raise NothingToLookAt(
+            f"{printable(path)} is no CSV file: {error}.", todo="Save it as CSV or JSON Lines."
+        ) from error
+
+
+def _named(lines: Iterator[str], path: Path, options: LedgerOptions) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows of some lines; refuses a list of which no row can say what it means. An empty file is an empty list."""
+    first = next((line for line in lines if line.strip()), "")
+    if not first:
+        return
+    start = first.lstrip()[0]
+    if start == "[":
+        raise NothingToLookAt(f"{printable(path)} is a JSON array.", todo="Save it as JSON Lines: one object a line.")
+    everything = itertools.chain([first], lines)
+    names: dict[str, str] | None = None
+    told = False
+    for line, row in _json_rows(everything) if start == "{" else _csv_rows(first, everything):
+        if line > _MOST_ROWS:
+            raise UsageError(f"{printable(path)} has more than {_MOST_ROWS:,} rows.", todo="Divide it.")
+        if names is None:
+            names = _columns(row, options)
+        wanted = {name: row.get(column) for name, column in names.items()}
+        told = told or _identity(wanted)[0] != "line"
+        yield line, wanted
+    if names is None:  # a header alone: an empty list, if it could say anything
+        header = dict.fromkeys(_header(first), "")
+        names = _columns(header, options)
+        told = any(names[field] in header for field in (*IDENTITIES, "tool"))
+    if not told:
+        raise UsageError(
+            f"No row of {printable(path)} says which action it means.",
+            todo=f"Name the columns: one of {', '.join(IDENTITIES)}, or tool and args.",
+        )
 
 
 def _bounded(file: Any) -> Iterator[str]:
@@ -315,8 +324,3 @@ def _columns(row: Mapping[str, Any], options: LedgerOptions) -> dict[str, str]:
 def spreadsheet_safe(text: str) -> str:
     """A cell that no spreadsheet takes for a formula."""
     return f"'{text}" if text.startswith(FORMULA) else text
-
-
-def json_cell(value: Any) -> str:
-    """A JSON value as one cell; nothing for null."""
-    return "" if value is None else json.dumps(value, ensure_ascii=True, sort_keys=True)
