@@ -94,3 +94,31 @@ def test_flyway_draft(tmp_path: Path) -> None:
     assert event["content"]["parts"][0]["function_call"]["args"] == {"camelCase": 1}  # type: ignore[index]
     assert report.tables["app_states"].created == report.tables["user_states"].created == 1
     assert verify(source, out).equal
+
+
+def test_state_keys_that_become_equal_are_refused(tmp_path: Path) -> None:
+    source = tmp_path / "contrib.db"
+    connection = sqlite3.connect(source)
+    connection.executescript(CONTRIB)
+    row = (1, "a", "u", "s", "e1", json.dumps(EVENT), "2026-01-01 00:00:01.500")
+    connection.execute("INSERT INTO adk_events VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+    connection.execute("INSERT INTO adk_app_state VALUES (CAST('a' AS BLOB), 'x', '2', '2026-01-01 00:00:00')")
+    connection.execute("INSERT INTO adk_app_state VALUES (CAST('a' AS BLOB), 'n', '3', '2026-01-01 00:00:00')")
+    connection.commit()
+    connection.close()
+    report = migrate(source, tmp_path / "out.db")
+    assert [(one.table, one.key.app_name) for one in report.refused] == [("app_states", "a")]
+    assert "same key once keys are text" in report.refused[0].problems[0].reason
+
+
+def test_what_adk_refuses_in_an_event_is_refused(tmp_path: Path) -> None:
+    source = tmp_path / "contrib.db"
+    connection = sqlite3.connect(source)
+    connection.executescript(CONTRIB)
+    spoilt = {**EVENT, "actions": {"stateDelta": {}, "unheardOf": 1}}
+    row = (1, "a", "u", "s", "e1", json.dumps(spoilt), "2026-01-01 00:00:01.500")
+    connection.execute("INSERT INTO adk_events VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+    connection.commit()
+    connection.close()
+    report = migrate(source, tmp_path / "out.db")
+    assert [problem.reason.partition(":")[0] for problem in report.refused[0].problems] == ["actions.unheardOf"]

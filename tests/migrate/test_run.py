@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -583,3 +583,25 @@ def test_text_that_is_not_utf8_in_keys_is_refused_and_elsewhere_escaped(
     assert made.execute("SELECT count(*) FROM events WHERE invocation_id = '\\xffB'").fetchone() == (1,)
     made.close()
     assert "bad-utf8-to-escape" in {loss.kind for loss in report.losses}
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_tables_that_are_not_migrated_are_named(adk_db: Callable[[str], Path], tmp_path: Path, dry_run: bool) -> None:
+    source = change(adk_db("db-1.21.0-utc"), "CREATE TABLE invoices (a)", "CREATE TABLE 'two\x1b words' (a)")
+    change(source, "INSERT INTO invoices VALUES (1)")
+    report = migrate(source, tmp_path / "out.db", MigrateOptions(dry_run=dry_run, read=ALLOWED))
+    (note,) = [note for note in report.notes if "not migrated" in note]
+    assert "invoices (1 row), two" in note
+    assert "(0 rows)" in note
+    assert "\x1b" not in note
+
+
+@pytest.mark.parametrize("name", ["", " ", "\n"])
+def test_an_empty_destination_is_called_the_destination(adk_db: Callable[[str], Path], name: str) -> None:
+    source = adk_db("db-1.21.0-utc")
+    with pytest.raises(UsageError, match="the destination is empty"):
+        migrate(source, name)
+    with pytest.raises(UsageError, match="the quarantine file is empty"):
+        migrate(source, "out.db", MigrateOptions(quarantine=cast(Path, name)))
+    with pytest.raises(UsageError, match="the source is empty"):
+        migrate(name, "out.db")

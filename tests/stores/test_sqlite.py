@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from exhume.errors import NothingToLookAt
+from exhume.events.readers.base import cell_text
 from exhume.stores import open_store
 from exhume.stores.interface import Cell, Column, Table
 from exhume.stores.sqlite import SqliteStore, quoted
@@ -221,3 +222,27 @@ def test_rows_that_nobody_read_to_the_end_may_outlive_the_store(make: Callable[.
     store.close()
     # as at the end of `exhume export FILE | head`: no error, and no traceback of one that is ignored
     getattr(rows, "close")()  # noqa: B009 - an iterator to readers of the interface, a generator here
+
+
+@pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16be"])
+@pytest.mark.parametrize("without", ["", "WITHOUT ROWID"])
+def test_keys_can_be_ordered_and_found_by_their_text(tmp_path: Path, encoding: str, without: str) -> None:
+    connection = sqlite3.connect(tmp_path / "odd.db")
+    connection.execute(f"PRAGMA encoding = '{encoding}'")
+    connection.execute(f"CREATE TABLE t (n INTEGER PRIMARY KEY, a) {without}")
+    cells = ["b", b"a", 10, 9, 1e20, 0.1 + 0.2, None, b"\xff", "\U0001f600", "\uffff", b"b", ""]
+    connection.executemany(
+        "INSERT INTO t (a) VALUES (?)" if not without else "INSERT INTO t VALUES (?, ?)",
+        [(cell,) if not without else (number, cell) for number, cell in enumerate(cells)],
+    )
+    connection.commit()
+    connection.close()
+    with SqliteStore(tmp_path / "odd.db") as store:
+        found = [row[0] for _, row in store.rows("t", ["a"], order_by=["a"], as_text=["a"])]
+        texts = [cell_text(cell).encode("utf-8", "surrogateescape") for cell in found]
+        assert texts == sorted(texts)
+        assert len(found) == len(cells)
+        wanted = {"b": ["b", b"b"], "1e+20": [1e20], "": [None, ""], "\udcff": [b"\xff"]}
+        for text, same in wanted.items():
+            rows = store.rows("t", ["a"], order_by=["a"], where={"a": text}, as_text=["a"])
+            assert [row[0] for _, row in rows] == same

@@ -9,10 +9,13 @@ from datetime import UTC, datetime
 from operator import itemgetter
 from typing import Any
 
+from exhume.events.actions import refusals
 from exhume.events.interface import Reader, ReadOptions
 from exhume.events.json_text import NotJson, dump, parse
 from exhume.events.model import EventKey, EventRecord, Loss, Problem, StateRecord, TimeZoneReport
 from exhume.events.readers import open_reader
+from exhume.events.readers.base import sha256_of
+from exhume.events.shapes import Findings, model, shape
 from exhume.migrate.interface import Hop, StepOutput
 from exhume.schema.detection import Detection
 from exhume.stores.interface import Cell, Row, Store
@@ -21,6 +24,8 @@ from exhume.stores.interface import Cell, Row, Store
 _ADK_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?\Z", re.ASCII)
 #: Stands for a time of a state row that has none, or none that can be read (the original is then in quarantine).
 _EPOCH = 0.0
+#: Parts of `event_data` for which ADK takes, or this module puts in, what the columns say.
+_FROM_COLUMNS = ("id", "invocation_id", "timestamp")
 _EVENT_KEY = ("id", "event_id", "app_name", "user_id", "session_id")
 _STATE_KEY = ("app_name", "user_id", "id", "session_id")
 
@@ -93,11 +98,13 @@ class ReaderHop:
             elif bad := _bad_key(key):
                 problems = _with(problems, record, bad, f"the {bad} is not valid UTF-8")
             else:
+                if record.text is not None:
+                    data, losses, problems = _loadable(record, data, losses, problems)
                 if self_contained:
                     data, losses = _made_self_contained(record, data, losses)
                 invocation = record.invocation_id or ""
                 if not _is_utf8(invocation):
-                    invocation, losses = _escaped(invocation), (*losses, Loss("bad-utf8-to-escape", "invocation_id"))
+                    invocation, losses = escaped(invocation), (*losses, Loss("bad-utf8-to-escape", "invocation_id"))
                 try:
                     row = (key[3], key[0], key[1], key[2], invocation, clock(time), dump(data))
                 except NotJson as error:
@@ -160,12 +167,29 @@ class ReaderHop:
             return self._clock(_EPOCH)
 
 
+def _loadable(
+    record: EventRecord, data: dict[str, Any], losses: tuple[Loss, ...], problems: tuple[Problem, ...]
+) -> tuple[dict[str, Any], tuple[Loss, ...], tuple[Problem, ...]]:
+    """The event without what ADK 2.13 would refuse, which is told; as it is when there is nothing of that kind."""
+    found = Findings()
+    told = {name: value for name, value in data.items() if name not in _FROM_COLUMNS}
+    shaped = shape(told, model("Event"), "", found)
+    if not found.faults:
+        return data, losses, problems
+    kept = {name: data[name] for name in _FROM_COLUMNS if name in data}
+    cell = record.raw[record.columns.index("event_data")] if "event_data" in record.columns else record.text
+    faults = refusals(found.faults, "event_data", sha256_of(cell))
+    return {**shaped, **kept}, (*losses, *found.losses), (*problems, *faults)
+
+
 def _made_self_contained(
     record: EventRecord, data: dict[str, Any], before: tuple[Loss, ...]
 ) -> tuple[dict[str, Any], tuple[Loss, ...]]:
     """`event_data` that stands alone: id, invocation and time inside, no lone surrogate (pydantic fails at one)."""
     key = record.key
     invocation = record.invocation_id or ""
+    if not _is_utf8(invocation):
+        invocation = escaped(invocation)
     if (
         data.get("id") != key.event_id
         or data.get("invocation_id") != invocation
@@ -174,7 +198,7 @@ def _made_self_contained(
         data = {**data, "id": key.event_id, "invocation_id": invocation, "timestamp": record.time}
     losses = list(before)
     if record.text is None or "\\u" in record.text:
-        data = {name: _without_surrogates(value, name, losses) for name, value in data.items()}
+        data = {name: without_surrogates(value, name, losses) for name, value in data.items()}
     return data, tuple(losses)
 
 
@@ -182,7 +206,7 @@ def _strict_state(text: str, losses: list[Loss]) -> str:
     """State as SQLite's JSON functions take it, with which SqliteSessionService merges: no NaN, no lone surrogate."""
     value, found = parse(text, "state")
     escaped: list[Loss] = []
-    value = _without_surrogates(value, "state", escaped)
+    value = without_surrogates(value, "state", escaped)
     if not found and not escaped:
         return text
     losses.extend([*found, *escaped])
@@ -197,7 +221,7 @@ def _picker(columns: tuple[str, ...], wanted: tuple[str, ...]) -> Callable[[Row]
     return lambda row: tuple(row[spot] for spot in spots)
 
 
-def _without_surrogates(value: Any, place: str, losses: list[Loss]) -> Any:
+def without_surrogates(value: Any, place: str, losses: list[Loss]) -> Any:
     """`value` with visible escapes for lone surrogates, each text noted. Its depth is bounded by the reader."""
     if isinstance(value, str):
         if _is_utf8(value):
@@ -206,11 +230,11 @@ def _without_surrogates(value: Any, place: str, losses: list[Loss]) -> Any:
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):
         return {
-            _without_surrogates(key, f"{place} (key)", losses): _without_surrogates(item, f"{place}.{key}", losses)
+            without_surrogates(key, f"{place} (key)", losses): without_surrogates(item, f"{place}.{key}", losses)
             for key, item in value.items()
         }
     if isinstance(value, list):
-        return [_without_surrogates(item, f"{place}[{index}]", losses) for index, item in enumerate(value)]
+        return [without_surrogates(item, f"{place}[{index}]", losses) for index, item in enumerate(value)]
     return value
 
 
@@ -221,9 +245,12 @@ def _bad_key(key: EventKey) -> str | None:
     return next((name for name, part in zip(key._fields, key, strict=True) if not _is_utf8(part)), None)
 
 
-def _escaped(text: str) -> str:
-    """Text with a visible escape such as `\\xff` for each byte that is not UTF-8."""
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+def escaped(text: str) -> str:
+    """Text with a visible escape such as `\\xff` for each byte that is not UTF-8, and for each other surrogate."""
+    try:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _is_utf8(text: str) -> bool:

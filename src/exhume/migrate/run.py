@@ -20,17 +20,22 @@ from exhume.migrate.hops import Chain, Findings, Folders, check_drift, rows_to_r
 from exhume.migrate.interface import MigrateOptions, MigrationReport, Step, VerifyOptions
 from exhume.migrate.publish import destination_path, is_sidecar, mode_like, publish
 from exhume.migrate.quarantine import Quarantine
+from exhume.migrate.rehearsal import Rehearsal
 from exhume.migrate.signals import Signals, caught
+from exhume.migrate.targets import target
 from exhume.migrate.transfer import Ledger, transfer
 from exhume.migrate.verify import verify
 from exhume.migrate.workspace import sweep
 from exhume.migrate.write import clear_errors
+from exhume.redact import printable
 from exhume.schema.detect import detect
 from exhume.schema.detection import Detection
 from exhume.stores import open_store
 from exhume.stores.interface import Store
 from exhume.stores.location import parse_location
 
+#: Tables that are not migrated and are named in a note.
+_NAMED = 20
 _NO_ZONE = TimeZoneReport(zone="UTC", proof="not needed")
 
 
@@ -71,7 +76,7 @@ class _Migration:
         self.options, self.store, self.signals = options, store, signals
         self.source_path = parse_location(source).path
         self.source_name = source
-        self.destination_name = parse_location(destination).name
+        self.destination_name = parse_location(destination, what="destination").name
         self.final = destination_path(destination, source, may_exist=options.resume)
         self.aside = self._quarantine_path(source)
         self.detection: Detection = detect(store, table_prefix=options.table_prefix)
@@ -83,6 +88,8 @@ class _Migration:
         self.sha256_after = store.info().sha256
         self.findings = Findings()
         self.findings.notes.extend(store.info().notes)
+        if self.steps:
+            self.findings.notes.extend(_left_behind(self.detection))
 
     def run(self) -> MigrationReport:
         if not self.steps:
@@ -118,11 +125,11 @@ class _Migration:
 
     def _dry_run(self) -> MigrationReport:
         """Reads and judges everything in the first hop, and writes nothing."""
-        ledger, step = Ledger(None), self.steps[0]
-        with self.findings.timed("read"):
+        ledger, step = Ledger(None, goes_on=self.aside is not None), self.steps[0]
+        with self.findings.timed("read"), closing(Rehearsal(target(step.target), self.signals)) as writer:
             hop = step.open(self.store, self.detection, self.options.read)
             total = rows_to_read(self.detection)
-            read = transfer(hop, step.name, ledger=ledger, writer=None, progress=self.options.progress, total=total)
+            read = transfer(hop, step.name, ledger=ledger, writer=writer, progress=self.options.progress, total=total)
         for table, number in read.items():
             ledger.count(table).read = number
         self.findings.zone = hop.time_zone()
@@ -280,6 +287,20 @@ class _Migration:
             seconds=self.findings.seconds,
             versions={"exhume": __version__, "python": platform.python_version(), "sqlite": sqlite3.sqlite_version},
         )
+
+
+def _left_behind(detection: Detection) -> list[str]:
+    """Names the tables of the source that are no part of its layout, and so are not migrated."""
+    known = {table.name for table in detection.tables.values()}
+    others = [(name, rows) for name, rows in detection.counts.items() if name not in known]
+    if not others:
+        return []
+    named = [f"{printable(name, limit=80)} ({rows} row{'' if rows == 1 else 's'})" for name, rows in others[:_NAMED]]
+    more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+    return [
+        f"not migrated, as ADK does not know {'it' if len(others) == 1 else 'them'}: table"
+        f"{'' if len(others) == 1 else 's'} {', '.join(named)}{more}"
+    ]
 
 
 def _rfc3339(moment: datetime) -> str:

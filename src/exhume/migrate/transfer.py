@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 from exhume.events.model import EventKey, Loss, Problem
 from exhume.migrate.interface import Hop, LossCount, Progress, RefusedRow, StepOutput, TableCount
 from exhume.migrate.quarantine import Quarantine, row_hash
-from exhume.migrate.write import SqliteWriter
+from exhume.migrate.write import Rejected
+from exhume.stores.interface import Row
 
 #: Refused rows that a report lists; the quarantine file holds all of them.
 LISTED = 10_000
 _BATCH = 100
 _BATCH_CHARACTERS = 4 << 20
+
+
+class Writer(Protocol):
+    """Takes the rows of a hop, and gives back those that the target cannot hold."""
+
+    def insert(self, table: str, rows: Sequence[Row]) -> list[Rejected]: ...
 
 
 @dataclass(slots=True)
@@ -30,21 +38,23 @@ class Ledger:
 
     Args:
         quarantine: makes the quarantine file, at the first refused row; None for all or nothing.
+        goes_on: goes on past refused rows without a quarantine file, as a dry run of one with it does.
     """
 
-    def __init__(self, quarantine: Callable[[], Quarantine] | None) -> None:
+    def __init__(self, quarantine: Callable[[], Quarantine] | None, *, goes_on: bool = False) -> None:
         self.tables: dict[str, TableCount] = {}
         self.refused: list[RefusedRow] = []
         self.refused_count = 0
         self.quarantine: Quarantine | None = None
         self._make_quarantine = quarantine
+        self._goes_on = goes_on or quarantine is not None
         self._losses: dict[tuple[str, str], tuple[int, str]] = {}
         self._told: dict[tuple[str, str, str], _Told] = {}
 
     @property
     def keeps_writing(self) -> bool:
         """Is there still something to be written: nothing refused, or a place for what is?"""
-        return self._make_quarantine is not None or not self.refused_count
+        return self._goes_on or not self.refused_count
 
     def count(self, table: str) -> TableCount:
         """The counts of a table, made at first use."""
@@ -120,12 +130,12 @@ def _rare_collections() -> Iterator[None]:
 
 
 def transfer(
-    hop: Hop, name: str, *, ledger: Ledger, writer: SqliteWriter | None, progress: Progress | None, total: int
+    hop: Hop, name: str, *, ledger: Ledger, writer: Writer, progress: Progress | None, total: int
 ) -> dict[str, int]:
     """Runs one hop.
 
     Args:
-        writer: takes the rows; None only counts and judges them.
+        writer: takes the rows.
         progress: told after each batch.
         total: rows that the hop will read, for `progress`.
 
@@ -137,7 +147,7 @@ def transfer(
     table, weight, done = "", 0, 0
 
     def flush() -> None:
-        if batch and writer is not None and ledger.keeps_writing:
+        if batch and ledger.keeps_writing:
             for rejected in writer.insert(table, [output.row for output in batch if output.row is not None]):
                 ledger.reject(name, batch[rejected.place], rejected.reason)
         batch.clear()
@@ -157,7 +167,7 @@ def transfer(
             if output.problems:
                 ledger.judge(name, output)
             row = output.row
-            if row is None or writer is None:
+            if row is None:
                 continue
             batch.append(output)
             for cell in row:

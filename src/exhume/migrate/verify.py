@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,8 +17,10 @@ from exhume.migrate.chain import readable_detection
 from exhume.migrate.compare import ValueDifference, differences, same, same_time, shown
 from exhume.migrate.interface import Difference, VerifyOptions, VerifyReport, VerifyTable
 from exhume.migrate.matching import match_events, match_states, state_key
+from exhume.migrate.rows import escaped, without_surrogates
 from exhume.schema.detect import detect
-from exhume.schema.detection import Detection
+from exhume.schema.detection import Detection, Layout
+from exhume.schema.layouts import METADATA_TABLE, SCHEMA_VERSION_KEY
 from exhume.stores import open_store
 from exhume.stores.interface import Store
 
@@ -44,7 +47,7 @@ def verify(
         Incomplete: a store changed meanwhile.
     """
     chosen = options or VerifyOptions()
-    with closing(open_store(source)) as ours, closing(open_store(destination)) as theirs:
+    with closing(open_store(source)) as ours, closing(open_store(destination, what="destination")) as theirs:
         comparison = _Comparison(ours, theirs, chosen)
         report = comparison.run()
         for store in (ours, theirs):
@@ -61,7 +64,11 @@ class _Comparison:
         self.stores = (source, destination)
         self.options = options
         ours = readable_detection(detect(source, table_prefix=options.table_prefix))
-        theirs = readable_detection(self._detect_other(destination))
+        other = self._detect_other(destination)
+        theirs = readable_detection(_readable_v1(other))
+        self.layouts = (str(ours.layout), str(readable_detection(other).layout))
+        #: SqliteSessionService cannot read lone surrogates: they are compared by their escapes.
+        self.strict = theirs.layout is Layout.SQLITE_SERVICE
         self.detections = (ours, theirs)
         self.readers: tuple[Reader, Reader] = (
             open_reader(source, ours, options.read),
@@ -81,6 +88,7 @@ class _Comparison:
 
     def run(self) -> VerifyReport:
         ours, theirs = self.readers
+        unmarked = self._mark()
         self._states("sessions", ours.sessions(), theirs.sessions())
         self._events()
         self._states("app_states", ours.app_states(), theirs.app_states())
@@ -91,17 +99,29 @@ class _Comparison:
             equal=self.count == 0,
             source=first.name,
             destination=second.name,
-            source_layout=str(self.detections[0].layout),
-            destination_layout=str(self.detections[1].layout),
+            source_layout=self.layouts[0],
+            destination_layout=self.layouts[1],
             tables=self.tables,
             differences=self.found,
             difference_count=self.count,
             source_time_zone=zones[0],
             destination_time_zone=zones[1],
-            notes=self._notes(zones),
+            notes=self._notes(zones) + unmarked,
             started_at=_rfc3339(self.started),
             finished_at=_rfc3339(datetime.now(UTC)),
         )
+
+    def _mark(self) -> list[str]:
+        """The row with which v1 says its version, without which ADK does not know it; gives notes."""
+        ours, theirs = self.detections
+        if theirs.layout not in (Layout.V1, Layout.V1_UNMARKED) or theirs.declared_version == "1":
+            return []
+        if ours.layout is Layout.V1_UNMARKED and ours.declared_version == theirs.declared_version:
+            return [f"no side says in {METADATA_TABLE} that its {SCHEMA_VERSION_KEY} is 1"]
+        said = None if theirs.declared_version is None else shown(theirs.declared_version)
+        found = ValueDifference(SCHEMA_VERSION_KEY, shown("1"), said)
+        self._tell(METADATA_TABLE, EventKey("", "", "", ""), iter([found]))
+        return []
 
     def _states(self, name: str, source: Iterator[StateRecord], destination: Iterator[StateRecord]) -> None:
         table = self.tables[name] = VerifyTable()
@@ -111,7 +131,7 @@ class _Comparison:
             if one is None and other is not None and name != "sessions" and other.state == {}:
                 table.created += 1
                 continue
-            table.equal += self._tell(name, _state_key(one, other), _state_differences(one, other))
+            table.equal += self._tell(name, _state_key(one, other), _state_differences(one, other, self.strict))
             self._progress(name)
 
     def _events(self) -> None:
@@ -124,7 +144,7 @@ class _Comparison:
             else:
                 table.source += one is not None
                 table.destination += other is not None
-                table.equal += self._tell("events", _event_key(one, other), _event_differences(one, other))
+                table.equal += self._tell("events", _event_key(one, other), _event_differences(one, other, self.strict))
             self._progress("events")
 
     def _tell(self, table: str, key: EventKey, found: Iterator[ValueDifference]) -> bool:
@@ -153,6 +173,14 @@ class _Comparison:
         return notes
 
 
+def _readable_v1(detection: Detection) -> Detection:
+    """The tables of v1 are read whatever version they say, which is a difference of its own."""
+    events = detection.tables.get("events")
+    if detection.layout is not Layout.UNKNOWN_VERSION or "sessions" not in detection.tables or events is None:
+        return detection
+    return replace(detection, layout=Layout.V1) if "event_data" in events.column_names else detection
+
+
 def _event_key(one: EventRecord | None, other: EventRecord | None) -> EventKey:
     record = one if one is not None else other
     assert record is not None
@@ -177,18 +205,19 @@ def _quickly_equal(one: EventRecord, other: EventRecord) -> bool:
     )
 
 
-def _event_differences(one: EventRecord | None, other: EventRecord | None) -> Iterator[ValueDifference]:
+def _event_differences(one: EventRecord | None, other: EventRecord | None, strict: bool) -> Iterator[ValueDifference]:
+    """Every difference of two events after the conversions that the destination's layout forces."""
     if one is None or other is None:
         yield _missing(one, other)
         return
-    if (one.invocation_id or "") != (other.invocation_id or ""):
+    if _spelt(one.invocation_id) != _spelt(other.invocation_id):
         yield ValueDifference("invocation_id", shown(one.invocation_id), shown(other.invocation_id))
     if not same_time(one.time, other.time):
         yield ValueDifference("timestamp", shown(one.time), shown(other.time))
     yield from _column_differences(one, other)
     unreadable = _unreadable(one, other)
     yield from unreadable.values()
-    for found in differences(_beside_keys(one), _beside_keys(other)):
+    for found in differences(_forced(_beside_keys(one), strict), _forced(_beside_keys(other), strict)):
         if found.field.partition(".")[0].partition("[")[0] not in unreadable:
             yield found
 
@@ -215,14 +244,25 @@ def _beside_keys(record: EventRecord) -> dict[str, Any]:
     return {name: value for name, value in (record.data or {}).items() if name not in _KEYS}
 
 
-def _state_differences(one: StateRecord | None, other: StateRecord | None) -> Iterator[ValueDifference]:
+def _spelt(invocation: str | None) -> str:
+    """An invocation id with escapes for bytes that are not UTF-8, which no destination holds."""
+    text = invocation or ""
+    return text if text.isascii() else escaped(text)
+
+
+def _forced(value: Any, strict: bool) -> Any:
+    """A value as the destination's layout can hold it."""
+    return without_surrogates(value, "", []) if strict else value
+
+
+def _state_differences(one: StateRecord | None, other: StateRecord | None, strict: bool) -> Iterator[ValueDifference]:
     if one is None or other is None:
         yield _missing(one, other)
         return
     unreadable = _unreadable(one, other)
     yield from unreadable.values()
     if "state" not in unreadable:
-        yield from differences(one.state, other.state, "state")
+        yield from differences(_forced(one.state, strict), _forced(other.state, strict), "state")
     if not one.columns or not other.columns:
         return  # state kept key by key has no time of its own
     for column in ("create_time", "update_time"):

@@ -37,7 +37,7 @@ class SqliteWriter:
         self._signals = signals
         self._written = dict.fromkeys(target.tables, 0)
         self._digests = {name: hashlib.sha256() for name in target.tables}
-        self._insert = {name: _insert_statement(name, len(columns)) for name, columns in target.tables.items()}
+        self._insert = {name: insert_statement(name, len(columns)) for name, columns in target.tables.items()}
         # no journal on disk: until it is renamed the file is worth nothing to anybody, and a failure removes it
         self._connection = sqlite3.connect(path, isolation_level=None)
         self._connection.execute("PRAGMA journal_mode = MEMORY")
@@ -56,20 +56,13 @@ class SqliteWriter:
 
     def insert(self, table: str, rows: Sequence[Row]) -> list[Rejected]:
         """Adds rows; gives those that the table cannot hold (a key that is there already, text that is not UTF-8)."""
-        rejected: list[Rejected] = []
-        start = 0
         with clear_errors(self.path, self._signals):
-            while start < len(rows):
-                before = self._connection.total_changes
-                try:
-                    self._connection.executemany(self._insert[table], rows[start:] if start else rows)
-                    done = len(rows) - start
-                except (sqlite3.IntegrityError, sqlite3.DataError, UnicodeEncodeError, OverflowError) as error:
-                    # the rows before the one that failed are in
-                    done = self._connection.total_changes - before
-                    rejected.append(Rejected(start + done, _why(error)))
-                self._account(table, rows[start : start + done])
-                start += done + (1 if start + done < len(rows) else 0)
+            rejected = insert_rows(self._connection, self._insert[table], rows)
+        if not rejected:
+            self._account(table, rows)
+        else:
+            out = {one.place for one in rejected}
+            self._account(table, [row for place, row in enumerate(rows) if place not in out])
         return rejected
 
     def fill_state_rows(self) -> dict[str, int]:
@@ -109,7 +102,7 @@ class SqliteWriter:
                         todo="Check the disk and its memory, then run again.",
                     )
             for table, row in self._target.marks:
-                self._connection.execute(_insert_statement(table, len(row)), row)
+                self._connection.execute(insert_statement(table, len(row)), row)
 
     def close(self) -> None:
         """Closes the file; without `finish` it is worth nothing. May be called again."""
@@ -175,7 +168,25 @@ def _canonical(rows: Sequence[Row]) -> bytes:
     return "\x1d".join(parts).encode("utf-8", "surrogatepass")
 
 
-def _insert_statement(table: str, columns: int) -> str:
+def insert_rows(connection: sqlite3.Connection, statement: str, rows: Sequence[Row]) -> list[Rejected]:
+    """Inserts rows; gives those that SQLite would not take, while the others are in."""
+    rejected: list[Rejected] = []
+    start = 0
+    while start < len(rows):
+        before = connection.total_changes
+        try:
+            connection.executemany(statement, rows[start:] if start else rows)
+            break
+        except (sqlite3.IntegrityError, sqlite3.DataError, UnicodeEncodeError, OverflowError) as error:
+            # the rows before the one that failed are in
+            start += connection.total_changes - before
+            rejected.append(Rejected(start, _why(error)))
+            start += 1
+    return rejected
+
+
+def insert_statement(table: str, columns: int) -> str:
+    """Adds one row to a table of so many columns."""
     return f"INSERT INTO {_quoted(table)} VALUES ({', '.join('?' * columns)})"
 
 

@@ -31,14 +31,14 @@ _OPENERS: dict[Kind, Callable[[Location], Store]] = {
 }
 
 
-def open_store(source: str | os.PathLike[str] | Location) -> Store:
-    """Opens the store that `source` names, read only.
+def open_store(source: str | os.PathLike[str] | Location, *, what: str = "source") -> Store:
+    """Opens the store that `source` names, read only; errors in the name call it `what`.
 
     Raises:
         UsageError: `source` cannot be a store.
         NothingToLookAt: there is no such file, or it cannot be read as what it is.
     """
-    location = source if isinstance(source, Location) else parse_location(source)
+    location = source if isinstance(source, Location) else parse_location(source, what=what)
     opener = _OPENERS.get(location.kind)
     if opener is None:
         raise NothingToLookAt(

@@ -86,6 +86,7 @@ class Store(Protocol):
         *,
         order_by: Sequence[str] = (),
         where: Mapping[str, str] | None = None,
+        as_text: Sequence[str] = (),
     ) -> Iterator[Ordered]:
         """Rows of a table, streamed in bounded batches.
 
@@ -94,6 +95,8 @@ class Store(Protocol):
             order_by: names of columns to sort by (binary order of their UTF-8 bytes for text), storage order last.
                 Rows with equal leading columns come together, whatever the data.
             where: columns that must equal a text.
+            as_text: names of columns of which cells that are no text are ordered, and compared with `where`, by the
+                text that readers make of them: bytes as UTF-8, numbers spelt out, NULL as the empty text.
         """
         ...
 

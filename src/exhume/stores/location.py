@@ -52,13 +52,16 @@ _DUMP_START = re.compile(
 )
 
 
-def parse_location(source: str | os.PathLike[str]) -> Location:
+def parse_location(source: str | os.PathLike[str], *, what: str = "source") -> Location:
     """The location that a bare path, a `file:` URI or a database URL names.
 
     Accepted are all spellings that ADK accepts: `sqlite:///relative`, `sqlite:////absolute`, `sqlite+aiosqlite://...`
     (SqliteSessionService and DatabaseSessionService, google-adk 2.13), and server URLs with any driver. A path that is
     spelt with percent escapes is decoded only where no file has the literal name, as SQLAlchemy takes it literally and
     SqliteSessionService decodes it.
+
+    Args:
+        what: how errors call it.
 
     Raises:
         UsageError: the scheme is unknown, or the URL names no file (an in-memory database, a remote host).
@@ -67,9 +70,9 @@ def parse_location(source: str | os.PathLike[str]) -> Location:
         path = Path(source)
         return Location(kind=sniff(path), name=str(path), path=path)
     if not source.strip():
-        raise UsageError("the source is empty.", todo="Name a database file or a database URL.")
+        raise UsageError(f"the {what} is empty.", todo="Name a database file or a database URL.")
     if "\x00" in source:
-        raise UsageError("the source holds a NUL character.", todo="Name a database file or a database URL.")
+        raise UsageError(f"the {what} holds a NUL character.", todo="Name a database file or a database URL.")
     if source[:5].lower() == "file:":
         path = _path_of_file_uri(source)
         return Location(kind=sniff(path), name=mask_url(source), path=path)

@@ -32,6 +32,8 @@ _SELECT_ONLY = frozenset(
 )
 _TEXT = functools.partial(str, encoding="utf-8", errors="surrogateescape")
 _COLLATION = "exhume_utf8"
+#: SQL function: the bytes of a key that is no text, as readers spell it.
+_KEY_BYTES = "exhume_key_bytes"
 
 
 class SqliteStore:
@@ -61,6 +63,7 @@ class SqliteStore:
             self._steps_left = 0
             self._exhausted = False
             self._counts: dict[str, int] = {}
+            self._other_keys: dict[tuple[str, ...], bool] = {}
             self._collation = "BINARY" if self._file.header.encoding == "utf-8" else _COLLATION
             self._uri = self._choose_uri()
             self._connection = self._open_snapshot()
@@ -102,6 +105,7 @@ class SqliteStore:
         *,
         order_by: Sequence[str] = (),
         where: Mapping[str, str] | None = None,
+        as_text: Sequence[str] = (),
     ) -> Iterator[Ordered]:
         """As `Store.rows`; one row at a time is in memory, and the sorter holds keys alone.
 
@@ -111,8 +115,17 @@ class SqliteStore:
         real = self._table(table)
         name, row_name = quoted(real.name), self._row_names[real.name]
         wanted = ", ".join(f"t.{quoted(column)}" for column in columns)
-        keys = [f"s.{quoted(column)} COLLATE {self._collation}" for column in order_by]
-        bound = {f"s.{quoted(column)} COLLATE BINARY": _bound(text) for column, text in (where or {}).items()}
+        spelt = frozenset(as_text) if self._has_other_keys(real, as_text) else frozenset()
+        keys = [
+            self._text_form(column) if column in spelt else f"s.{quoted(column)} COLLATE {self._collation}"
+            for column in order_by
+        ]
+        bound = {
+            self._text_form(column) if column in spelt else f"s.{quoted(column)} COLLATE BINARY": (
+                ("?", _utf8(text)) if column in spelt else _bound(text)
+            )
+            for column, text in (where or {}).items()
+        }
         conditions = " AND ".join(f"{column} = {placeholder}" for column, (placeholder, _) in bound.items())
         filtered = f" WHERE {conditions}" if conditions else ""
         values = tuple(value for _, value in bound.values())
@@ -217,6 +230,7 @@ class SqliteStore:
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
             connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
             connection.text_factory = _TEXT
+            connection.create_function(_KEY_BYTES, 1, _utf8_of, deterministic=True)
             if self._collation == _COLLATION:
                 connection.create_collation(_COLLATION, _compare)
             for pragma in (
@@ -312,6 +326,28 @@ class SqliteStore:
             number, last = number + 1, position
         return number
 
+    def _has_other_keys(self, table: Table, columns: Sequence[str]) -> bool:
+        """Is a cell in these columns no text? SQLite orders numbers before all texts and BLOBs behind them."""
+        if not columns:
+            return False
+        asked = (table.name, *columns)
+        known = self._other_keys.get(asked)
+        if known is None:
+            cells = [f"{quoted(column)} COLLATE BINARY" for column in columns]
+            other = " OR ".join(f"{cell} < '' OR {cell} >= x'' OR {cell} IS NULL" for cell in cells)
+            found = self._run(f"SELECT 1 FROM {quoted(table.name)} NOT INDEXED WHERE {other} LIMIT 1")
+            known = self._other_keys[asked] = next(found, None) is not None
+        return known
+
+    def _text_form(self, column: str) -> str:
+        """Expression for the UTF-8 bytes of a key as text; no function is called for texts that are UTF-8 already."""
+        cell = f"s.{quoted(column)} COLLATE BINARY"
+        text = f"CAST({cell} AS BLOB)" if self._collation == "BINARY" else f"{_KEY_BYTES}({cell})"
+        return (
+            f"CASE WHEN {cell} IS NULL THEN x'' WHEN {cell} >= x'' THEN {cell}"
+            f" WHEN {cell} < '' THEN {_KEY_BYTES}({cell}) ELSE {text} END"
+        )
+
     def _table(self, name: str) -> Table:
         try:
             return self._tables[name]
@@ -379,10 +415,20 @@ def _bound(text: str) -> tuple[str, str | bytes]:
     """Placeholder and value for a text to compare with; one with surrogate escapes is compared by its bytes."""
     if _speakable(text):
         return "?", text
+    return "CAST(? AS TEXT)", _utf8(text)
+
+
+def _utf8(text: str) -> bytes:
+    """The bytes of a text as a store gives it, or of one that no store gives."""
     try:
-        return "CAST(? AS TEXT)", text.encode("utf-8", "surrogateescape")
+        return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        return "CAST(? AS TEXT)", text.encode("utf-8", "surrogatepass")
+        return text.encode("utf-8", "surrogatepass")
+
+
+def _utf8_of(cell: Cell) -> bytes:
+    """A key as readers spell it (`events.readers.base.cell_text`): numbers as Python writes them."""
+    return cell if isinstance(cell, bytes) else b"" if cell is None else _utf8(str(cell))
 
 
 def _speakable(name: str) -> bool:
@@ -399,6 +445,6 @@ def _compare(first: str, second: str) -> int:
 
 
 def _authorize(action: int, _first: str | None, second: str | None, _database: str | None, _source: str | None) -> int:
-    """Once the schema is read, nothing but reading rows and counting them is needed, so nothing else is possible."""
-    allowed = action in _SELECT_ONLY and (action != sqlite3.SQLITE_FUNCTION or second == "count")
+    """Once the schema is read, only reading, ordering and counting rows is needed, so nothing else is possible."""
+    allowed = action in _SELECT_ONLY and (action != sqlite3.SQLITE_FUNCTION or second in ("count", _KEY_BYTES))
     return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY

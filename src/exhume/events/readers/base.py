@@ -15,6 +15,8 @@ from exhume.schema.detection import Detection, Layout
 from exhume.stores.interface import Cell, Ordered, Row, Store, Table
 
 NOT_NEEDED = TimeZoneReport(zone="UTC", proof="not needed")
+#: Columns of keys: what is no text there is read as text, so rows come in the order of that.
+_KEYS = frozenset({"app_name", "user_id", "id", "session_id", "event_id", "state_key"})
 #: Texts, which are passed over, and the word that SQLite's JSON functions write for a number beyond their range.
 _INF = re.compile(r'"(?:[^"\\]|\\.)*+"|\bInf\b', re.DOTALL)
 
@@ -83,7 +85,8 @@ class TableReader:
             what = f"The table {table.name} has no column {missing[0]}."
             raise NothingToLookAt(what, todo="Run `exhume detect` to see what the store is.")
         where = self.filters(table, session_column)
-        return self.store.rows(table.name, names, order_by=order_by, where=where or None)
+        keys = [name for name in order_by if name in _KEYS]
+        return self.store.rows(table.name, names, order_by=order_by, where=where or None, as_text=keys)
 
     def sessions(self) -> Iterator[StateRecord]:
         yield from self._states("sessions", ("app_name", "user_id", "id"))

@@ -92,21 +92,24 @@ class JavaContribReader(JsReader):
         spots = [names.index(name) for name in key]
         value_at, key_at = names.index("state_value"), names.index("state_key")
 
-        def owner(ordered: Ordered) -> tuple[Any, ...]:
-            return tuple(ordered.row[spot] for spot in spots)
+        def owner(ordered: Ordered) -> tuple[str, ...]:
+            return tuple(cell_text(ordered.row[spot]) for spot in spots)
 
-        for parts, rows in groupby(self.rows(table, (*key, "state_key"), None), key=owner):
+        for texts, rows in groupby(self.rows(table, (*key, "state_key"), None), key=owner):
             state: dict[str, Any] = {}
             problems: list[Problem] = []
             position = -1
             for position, row in rows:  # noqa: B007 - the last position is the record's
                 name, cell = cell_text(row[key_at]), row[value_at]
+                if name in state:
+                    reason = "Another row has the same key once keys are text"
+                    problems.append(unreadable("state_key", reason, row[key_at]))
+                    continue
                 try:
                     state[name] = None if cell is None else parse(cell_text(cell), name).value
                 except NotJson as error:
                     reason = f"The value of a key cannot be read: {error.what}"
                     problems.append(unreadable("state_value", reason, cell))
-            texts = [cell_text(part) for part in parts]
             yield StateRecord(
                 texts[0],
                 texts[1] if len(texts) > 1 else None,
