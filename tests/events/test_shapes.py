@@ -148,6 +148,17 @@ def test_numbers_that_json_lacks_are_absent_and_told(number: float) -> None:
     assert found.faults == []
 
 
+#: Security schemes that one model or another of ADK's union takes.
+UNION_SCHEMES: list[dict[str, Any]] = [
+    {},
+    {"scheme": "basic"},
+    {"type_": "own", "scheme": 5},
+    {"type": "apiKey"},
+    {"flows": {}},
+    {"openIdConnectUrl": "u", "scheme": 5},
+]
+
+
 @pytest.mark.parametrize(
     ("given", "stored"),
     [
@@ -167,8 +178,7 @@ def test_numbers_that_json_lacks_are_absent_and_told(number: float) -> None:
           for one in ({"scheme": 5}, {"type": 5}, {"type": ["http"]}, "http", {"description": 1})],
         *[({"requested_auth_configs": {"a": {"auth_scheme": one}}},
            {"requested_auth_configs": {"a": {"auth_scheme": one}}})
-          for one in ({}, {"scheme": "basic"}, {"type_": "own", "scheme": 5}, {"type": "apiKey"}, {"flows": {}},
-                      {"openIdConnectUrl": "u", "scheme": 5})],
+          for one in UNION_SCHEMES],
         ({"route": {"a": 1}}, {}),
         ({"route": [["a"]]}, {}),
         ({"route": [1, "a", True]}, {"route": [1, "a", True]}),
