@@ -140,30 +140,35 @@ def _config(path: Path, document: dict[str, Any]) -> Config:
     where = _Where(path, prefix)
     if not isinstance(table, dict):
         raise where.wrong("", "is not a table")
-    options: dict[str, dict[str, Any]] = {command: {} for command in _COMMANDS}
+    common: dict[str, Any] = {}
+    own: dict[str, dict[str, Any]] = {}
     suppressions: tuple[Suppression, ...] = ()
     for key, value in table.items():
         if key in _COMMON:
-            found = _value(where, key, key, value, _COMMON[key])
-            for command, known in _COMMANDS.items():
-                if key in known:
-                    options[command].setdefault(key.replace("-", "_"), found)
-    for key, value in table.items():
-        if key in _COMMON:
-            continue
-        if key == "suppress":
-            suppressions = _suppressions(where, value)
+            common[key] = _value(where, key, key, value, _COMMON[key])
         elif key in _COMMANDS:
-            if not isinstance(value, dict):
-                raise where.wrong(key, "is not a table")
-            for name, item in value.items():
-                kind = _COMMANDS[key].get(name)
-                if kind is None:
-                    raise where.unknown(f"{key}.{name}", sorted(_COMMANDS[key]))
-                options[key][name.replace("-", "_")] = _value(where, f"{key}.{name}", name, item, kind)
+            own[key] = _options(where, key, value)
+        elif key == "suppress":
+            suppressions = _suppressions(where, value)
         else:
             raise where.unknown(key, sorted({*_COMMON, *_COMMANDS, "suppress"}))
-    return Config(path, {command: found for command, found in options.items() if found}, suppressions)
+    options: dict[str, dict[str, Any]] = {}
+    for command, known in _COMMANDS.items():
+        found = {name: value for name, value in common.items() if name in known} | own.get(command, {})
+        if found:
+            options[command] = {name.replace("-", "_"): value for name, value in found.items()}
+    return Config(path, options, suppressions)
+
+
+def _options(where: _Where, command: str, table: Any) -> dict[str, Any]:
+    """The defaults of one command, by the names of its options."""
+    if not isinstance(table, dict):
+        raise where.wrong(command, "is not a table")
+    known = _COMMANDS[command]
+    for name in table:
+        if name not in known:
+            raise where.unknown(f"{command}.{name}", sorted(known))
+    return {name: _value(where, f"{command}.{name}", name, item, known[name]) for name, item in table.items()}
 
 
 @dataclass(frozen=True, slots=True)
