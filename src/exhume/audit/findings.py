@@ -27,8 +27,8 @@ class Confidence(enum.StrEnum):
     INFERRED = "inferred"
 
 
-# Neither of the two is frozen: a report may hold ten thousands, and frozen ones take three times as long to make.
-# Nothing changes them all the same.
+# Neither of the two is frozen: a report may hold tens of thousands, and frozen ones take three times as long to
+# make. Nothing changes them all the same.
 
 
 @dataclass(slots=True)

@@ -25,6 +25,8 @@ WANTED_CONFIRMATIONS, WANTED_CREDENTIALS = "requested_tool_confirmations", "requ
 TOOLSET_PREFIX = "_adk_toolset_auth_"
 #: Ids that ADK makes itself start so; those that models make may repeat within one session.
 OWN_ID_PREFIX = "adk-"
+#: Prefixes of state keys (google.adk.sessions.state.State).
+APP, USER, TEMPORARY = "app:", "user:", "temp:"
 #: What an event without actions has.
 NO_ACTIONS: Mapping[str, Any] = MappingProxyType({})
 

@@ -63,7 +63,7 @@ class ApprovedArgumentsDiffer(Rule):
                 faults, severity = self._faults(log, request, call)
                 if not faults:
                     continue
-                parts = [*request_parts(request)]
+                parts = request_parts(request)
                 if request.gated is not None:
                     parts += [Part("call", original) for original in request.gated.calls]
                 parts += [Part("approval" if one.approved else "answer", one.response) for one in request.decisions]

@@ -13,6 +13,8 @@ from exhume.audit.rules.make import unread_note
 from exhume.audit.rules.telling import Part, finding, identity, named, shown
 from exhume.events.model import Capability
 
+_FIRST_COMPACTION = "first compaction"
+
 
 @register
 class OrphanedResponse(Rule):
@@ -79,11 +81,10 @@ def _calls_in_partial_events(log: SessionLog) -> frozenset[str]:
 
 
 def _compacted_before(log: SessionLog, entry: Entry) -> bool:
-    first: int | None = log.shared.get("first compaction", -1)
-    if first == -1:
-        first = next((acting.index for acting in log.acting if acting.actions.get("compaction")), None)
-        log.shared["first compaction"] = first
-    return first is not None and first < entry.index
+    if _FIRST_COMPACTION not in log.shared:
+        compactions = (acting.index for acting in log.acting if acting.actions.get("compaction"))
+        log.shared[_FIRST_COMPACTION] = next(compactions, len(log.entries))
+    return bool(log.shared[_FIRST_COMPACTION] < entry.index)
 
 
 @register

@@ -9,13 +9,15 @@ from exhume.audit.findings import Confidence, Finding, Severity
 from exhume.audit.log import TOOLSET_PREFIX, WANTED_CONFIRMATIONS, WANTED_CREDENTIALS, Entry, SessionLog
 from exhume.audit.pairing import call_id
 from exhume.audit.rule import Rule, register
-from exhume.audit.rules.make import of_session
-from exhume.audit.rules.telling import Part, finding, shown
+from exhume.audit.rules.make import MOST_EVIDENCE, of_session
+from exhume.audit.rules.telling import LONGEST_SUBJECT, Part, finding, shown
 
 #: A path of workflow nodes with the number of each run (google.adk.workflow, 2.0.0 on).
 _NODE_PATH = re.compile(r"[^/@]+@[^/@]+(?:/[^/@]+@[^/@]+)*\Z")
 #: Longest scope that is looked at as a path.
 _LONGEST_SCOPE = 10_000
+#: Ids of one event that a fingerprint is made of.
+_IN_SUBJECT = 5
 
 
 @register
@@ -104,7 +106,12 @@ class DanglingLongRunningId(Rule):
             if dangling:
                 message = f"long_running_tool_ids names {_some(dangling)}, which no call of the event has."
                 yield of_session(
-                    self, log, message, entries=[entry], call_ids=dangling[:20], subject=(entry.event_id, *dangling[:5])
+                    self,
+                    log,
+                    message,
+                    entries=[entry],
+                    call_ids=dangling[:MOST_EVIDENCE],
+                    subject=(entry.event_id, *dangling[:_IN_SUBJECT]),
                 )
 
 
@@ -162,8 +169,8 @@ class OrphanedActionKey(Rule):
                         log,
                         message,
                         entries=[entry],
-                        call_ids=orphans[:20],
-                        subject=(entry.event_id, field, *orphans[:5]),
+                        call_ids=orphans[:MOST_EVIDENCE],
+                        subject=(entry.event_id, field, *orphans[:_IN_SUBJECT]),
                         absence=True,
                     )
 
@@ -211,7 +218,7 @@ class OrphanedScope(Rule):
         for scope, entries in orphaned.items():
             number = "An event has" if len(entries) == 1 else f"{len(entries):,} events have"
             message = f"{number} the scope {shown(scope)}, which is neither a call of the session nor a path of runs."
-            yield of_session(self, log, message, entries=entries, subject=(scope[:300],), absence=True)
+            yield of_session(self, log, message, entries=entries, subject=(scope[:LONGEST_SUBJECT],), absence=True)
 
 
 def _is_path(scope: str) -> bool:

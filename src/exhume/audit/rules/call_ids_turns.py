@@ -179,22 +179,7 @@ class RepeatedCall(Rule):
         for calls in alike.values():
             if len(calls) < 2:
                 continue
-            again: list[Call] = []
-            seen: set[str | None] = set()
-            only_errors = True
-            settled: tuple[int, bool] | None = None  # where the first answered one was answered, and was it an error
-            for call in calls:
-                if call.own_id and call.id in seen:
-                    continue  # the same call stored again: EXH204
-                seen.add(call.id)
-                if settled is not None and settled[0] < call.entry.index:
-                    again.append(call)
-                    only_errors = only_errors and settled[1]
-                answered = self._answered(log, call)
-                if answered is not None and (settled is None or answered[0] < settled[0] or not answered[1]):
-                    settled = (
-                        answered if settled is None else (min(settled[0], answered[0]), settled[1] and answered[1])
-                    )
+            again, only_errors = self._again(log, calls)
             if not again:
                 continue
             first = calls[0]
@@ -208,6 +193,27 @@ class RepeatedCall(Rule):
             parts += [Part("response", response) for call in calls for response in call.responses]
             subject = (first.entry.invocation_id, identity(first))
             yield finding(self, log, message, parts, subject=subject, severity=Severity.INFO if only_errors else None)
+
+    def _again(self, log: SessionLog, calls: list[Call]) -> tuple[list[Call], bool]:
+        """Of equal calls those that follow an answer to an earlier one; and whether all such answers were errors."""
+        again: list[Call] = []
+        only_errors = True
+        seen: set[str | None] = set()
+        first_answer: int | None = None
+        errors_so_far = True
+        for call in calls:
+            if call.own_id and call.id in seen:
+                continue  # the same call stored again: EXH204
+            seen.add(call.id)
+            if first_answer is not None and first_answer < call.entry.index:
+                again.append(call)
+                only_errors = only_errors and errors_so_far
+            answered = self._answered(log, call)
+            if answered is not None:
+                index, is_error = answered
+                first_answer = index if first_answer is None else min(first_answer, index)
+                errors_so_far = errors_so_far and is_error
+        return again, only_errors
 
     @staticmethod
     def _answered(log: SessionLog, call: Call) -> tuple[int, bool] | None:

@@ -9,7 +9,7 @@ from typing import Any
 from exhume.audit.findings import Finding, Severity
 from exhume.audit.log import Entry, SessionLog
 from exhume.audit.rule import Context, Rule, register
-from exhume.audit.rules.make import of_session, of_state_row, plural, whose_state
+from exhume.audit.rules.make import MOST_IN_SUBJECT, of_session, of_state_row, plural, whose_state
 from exhume.errors import ExhumeError
 from exhume.events.json_text import parse
 from exhume.events.model import EventRecord, Loss, StateRecord
@@ -123,7 +123,7 @@ class NotPortableJson(Rule):
         places = [plural(len(entries), "event")] if entries else []
         places += ["the state of the session"] if of_state else []
         message = f"JSON that not every database takes in {' and '.join(places)}: {', '.join(kinds)}."
-        subject = [*sorted(kinds), *sorted(entry.event_id for entry in entries)[:50]]
+        subject = [*sorted(kinds), *sorted(entry.event_id for entry in entries)[:MOST_IN_SUBJECT]]
         return (of_session(self, log, message, entries=entries, notes=notes, subject=subject),)
 
     def state_row(self, row: StateRecord) -> Iterable[Finding]:

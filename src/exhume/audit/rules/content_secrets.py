@@ -9,7 +9,7 @@ from typing import Any
 from exhume.audit.findings import Finding, Severity
 from exhume.audit.log import Entry, SessionLog
 from exhume.audit.rule import Context, Rule, register
-from exhume.audit.rules.make import of_session, of_state_row, plural, whose_state
+from exhume.audit.rules.make import MOST_IN_SUBJECT, of_session, of_state_row, plural, whose_state
 from exhume.errors import ExhumeError
 from exhume.events.json_text import parse
 from exhume.events.model import StateRecord
@@ -45,6 +45,8 @@ _NO_SECRET = re.compile(
 )
 #: What is walked of one value; a hostile one may hold millions.
 _MOST_STEPS = 50_000
+#: Places that are told of one value.
+_MOST_PLACES = 50
 #: How many texts inside texts are looked into.
 _DEEPEST_TEXT = 3
 #: Fields of an event that hold neither data of the application nor anything nested but what is looked at apart.
@@ -77,7 +79,7 @@ def secret_places(value: Any) -> list[str]:
     found: list[str] = []
     stack: list[tuple[Any, str, str, int]] = [(value, "", "", 0)]
     steps = 0
-    while stack and steps < _MOST_STEPS and len(found) < 50:
+    while stack and steps < _MOST_STEPS and len(found) < _MOST_PLACES:
         one, place, parent, wraps = stack.pop()
         steps += 1
         if isinstance(one, dict):
@@ -234,7 +236,8 @@ class CredentialMaterial(Rule):
         places_told = [f"{plural(len(entries), 'event')} ({notes[0]})"] if entries else []
         places_told += [f"the state of the session ({_places(of_state)})"] if of_state else []
         message = f"Credentials are stored in {' and '.join(places_told)}."
-        subject = [*sorted(entry.event_id for entry in entries)[:50], *of_state[:50]]
+        event_ids = sorted(entry.event_id for entry in entries)
+        subject = [*event_ids[:MOST_IN_SUBJECT], *of_state[:MOST_IN_SUBJECT]]
         return (of_session(self, log, message, entries=entries, notes=notes, subject=subject),)
 
     def state_row(self, row: StateRecord) -> Iterable[Finding]:
@@ -242,7 +245,7 @@ class CredentialMaterial(Rule):
         if not places:
             return ()
         message = f"Credentials are stored in {whose_state(row)} ({_places(places)})."
-        return (of_state_row(self, row, message, subject=places[:50]),)
+        return (of_state_row(self, row, message, subject=places[:MOST_IN_SUBJECT]),)
 
 
 def _places(places: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""Builds findings of the families that look at rows, state and pickles, with bounded evidence."""
+"""Builds findings that rest on whole events, rows of state or the database; see `telling` for calls and responses."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from exhume.events.model import EventKey, SessionKey, StateRecord
 MOST_EVIDENCE = 20
 #: Findings of one rule in one session that are told one by one; the rest is told in one.
 MOST_FINDINGS = 20
+
+#: Names or ids of one kind that the subject of a finding, and so its fingerprint, is made of.
+MOST_IN_SUBJECT = 50
 
 
 def of_session(

@@ -6,14 +6,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from exhume.audit.findings import Finding, Severity
-from exhume.audit.log import Entry, SessionLog
+from exhume.audit.log import APP, TEMPORARY, USER, Entry, SessionLog
 from exhume.audit.rule import Context, Rule, register
-from exhume.audit.rules.make import of_session, of_state_row, spelt, whose_state
+from exhume.audit.rules.make import MOST_IN_SUBJECT, of_session, of_state_row, spelt, whose_state
 from exhume.events.model import Capability, StateRecord
 from exhume.schema.detection import Layout
 
-#: Prefixes of state keys (google.adk.sessions.state.State).
-APP, USER, TEMPORARY = "app:", "user:", "temp:"
 _SCOPES = (APP, USER)
 _DELTAS = "state deltas"
 #: Layouts whose services write rows of app and user only when there is something to keep in them: SqliteSessionService,
@@ -79,7 +77,7 @@ class TemporaryStateStored(Rule):
             return ()
         places = [word for word, there in (("stored deltas", entries), ("the state of the session", stored)) if there]
         message = f"Temporary keys in {' and '.join(places)}: {spelt(dict.fromkeys((*stored, *keys)))}."
-        subject = sorted({*keys, *stored})[:50]
+        subject = sorted({*keys, *stored})[:MOST_IN_SUBJECT]
         return (of_session(self, log, message, entries=entries, subject=subject),)
 
     def state_row(self, row: StateRecord) -> Iterable[Finding]:
@@ -87,7 +85,7 @@ class TemporaryStateStored(Rule):
         if not keys:
             return ()
         message = f"Temporary keys in {whose_state(row)}: {spelt(keys)}."
-        return (of_state_row(self, row, message, subject=keys[:50]),)
+        return (of_state_row(self, row, message, subject=keys[:MOST_IN_SUBJECT]),)
 
 
 @register
@@ -128,15 +126,14 @@ class ScopeLeak(Rule):
         if not keys:
             return ()
         message = f"The state of the session itself holds keys of the app or user: {spelt(keys)}."
-        return (of_session(self, log, message, subject=sorted(keys)[:50]),)
+        return (of_session(self, log, message, subject=sorted(keys)[:MOST_IN_SUBJECT]),)
 
     def state_row(self, row: StateRecord) -> Iterable[Finding]:
         keys = sorted(key for key in row.state or () if key.startswith(_SCOPES))
         if not keys:
             return ()
-        return (
-            of_state_row(self, row, f"Keys with a prefix in {whose_state(row)}: {spelt(keys)}.", subject=keys[:50]),
-        )
+        message = f"Keys with a prefix in {whose_state(row)}: {spelt(keys)}."
+        return (of_state_row(self, row, message, subject=keys[:MOST_IN_SUBJECT]),)
 
 
 @register

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from exhume.audit.digest import digest, same
 from exhume.audit.findings import Evidence, Finding, Severity
-from exhume.audit.log import Entry, SessionLog
+from exhume.audit.log import APP, TEMPORARY, USER, Entry, SessionLog
 from exhume.audit.rule import Context, Rule, register
-from exhume.audit.rules.make import MOST_EVIDENCE, of_session, spelt
+from exhume.audit.rules.make import MOST_EVIDENCE, MOST_IN_SUBJECT, of_session, spelt
 from exhume.audit.rules.pickles import entries_with_problems
-from exhume.audit.rules.state import APP, TEMPORARY, USER, deltas
+from exhume.audit.rules.state import deltas
 from exhume.events.model import Capability, EventKey, SessionKey, StateRecord
 
 #: Keys of one app or user, and of all rows together, that are followed; a hostile file may hold millions.
@@ -177,7 +177,7 @@ class StateDrift(Rule):
             yield self.finding(
                 f"The stored state of the {whose} differs from the last delta in the log for {spelt(names)}.",
                 place=session,
-                subject=(whose, *sorted(names)[:50]),
+                subject=(whose, *sorted(names)[:MOST_IN_SUBJECT]),
                 event_ids=events,
                 evidence=tuple(
                     Evidence("events", write.event, "state", write.time, note=f"last delta of {whose}:{key}"[:200])
@@ -213,7 +213,9 @@ class StateDrift(Rule):
         if missing:
             message += f" Not in the state at all: {spelt(missing)}."
         entries = list(dict.fromkeys(drifted.values()))
-        return (of_session(self, log, message, entries=entries, role="state", subject=sorted(drifted)[:50]),)
+        return (
+            of_session(self, log, message, entries=entries, role="state", subject=sorted(drifted)[:MOST_IN_SUBJECT]),
+        )
 
 
 def _blind(log: SessionLog) -> list[Entry]:

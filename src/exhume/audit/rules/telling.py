@@ -1,4 +1,4 @@
-"""Builds findings of the families that look at approvals and call ids: evidence in causal order, ids made printable."""
+"""Builds findings that rest on calls and responses: evidence in causal order, ids made printable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from exhume.redact import printable
 #: Rows that one finding names; the message gives the whole number. A hostile file may have millions.
 MOST_EVIDENCE = 30
 #: Longest part of a fingerprint's subject; ids are shorter, a hostile one may be megabytes long.
-_LONGEST_SUBJECT = 300
+LONGEST_SUBJECT = 300
 
 
 class Part(NamedTuple):
@@ -68,7 +68,7 @@ def finding(
     return rule.finding(
         message,
         place=log.key,
-        subject=(one[:_LONGEST_SUBJECT] for one in subject),
+        subject=(one[:LONGEST_SUBJECT] for one in subject),
         severity=severity,
         confidence=confidence,
         event_ids=tuple(dict.fromkeys(part.item.entry.event_id for part in listed)),
