@@ -1,4 +1,7 @@
-"""Short hashes of JSON values, so that rules can compare values across events and sessions without keeping them."""
+"""Short hashes of JSON values, so that rules can compare values across events and sessions without keeping them.
+
+They never leave a run, so they can be as fast as orjson; `canonical` makes those that reports show and lists may hold.
+"""
 
 from __future__ import annotations
 

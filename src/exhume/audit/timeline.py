@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from exhume.audit.engine import is_storage_ordered, sessions_with_events
-from exhume.audit.log import REQUEST_PREFIX, Call, Decision, Entry, GatedCall, Request, Response, SessionLog
+from exhume.audit.findings import Confidence
+from exhume.audit.log import REQUEST_PREFIX, TEMPORARY, Call, Decision, Entry, GatedCall, Request, Response, SessionLog
 from exhume.audit.pairing import build_log
 from exhume.audit.secrets import hide
 from exhume.errors import NothingToLookAt, UsageError
@@ -230,23 +231,25 @@ class _Teller:
         return Item("call", call.name, call.id, self.show(call.args), note)
 
     def _request(self, call: Call, request: Request) -> Item:
-        note = ""
-        if not request.decisions:
-            note = "closed without an answer" if request.sealed else "no answer"
-            self.orphans["open request"] += request.sealed is None
+        notes = []
+        if request.sealed and not request.decisions:
+            notes.append("closed without an answer")
+        elif not request.decisions:
+            self.orphans["open request"] += 1
+            notes.append("no answer")
         elif call is not request.calls[0]:
-            note = "the same request, stored again"
+            notes.append("the same request, stored again")
         gated = request.gated.call if request.gated else None
         if gated is None:
             self.orphans["request for an unknown call"] += 1
-            note = f"{note}; " * bool(note) + "asks about a call that is not in the log"
+            notes.append("asks about a call that is not in the log")
         name = request.original.get("name")
         return Item(
             "request",
             name if isinstance(name, str) else call.name,
             call.id,
             self.show(call.args),
-            note,
+            "; ".join(notes),
             partner=gated.entry.event_id if gated else None,
         )
 
@@ -264,11 +267,12 @@ class _Teller:
             kind, note = self._parts_of_gated[id(response)]
         elif response.by_user:
             kind = "answer"
-        if response.confidence == "inferred" and call is not None:
-            note = f"{note}; " * bool(note) + "paired by name and order"
+        notes = [note] if note else []
+        if response.confidence is Confidence.INFERRED and call is not None:
+            notes.append("paired by name and order")
         if response.against_clock:
-            note = f"{note}; " * bool(note) + "its time is before that of its call"
-        return Item(kind, response.name, response.id, self.show(response.body), note, partner)
+            notes.append("its time is before that of its call")
+        return Item(kind, response.name, response.id, self.show(response.body), "; ".join(notes), partner)
 
     def _decision(self, response: Response, decision: Decision, partner: str | None) -> Item:
         kinds = {True: "approval", False: "rejection", None: "unreadable decision"}
@@ -288,7 +292,7 @@ class _Teller:
         if isinstance(delta, dict):
             shown = self.show(delta)
             for name in delta:
-                yield Item("state", name, value=shown[name], note="temporary" if name.startswith("temp:") else "")
+                yield Item("state", name, value=shown[name], note="temporary" if name.startswith(TEMPORARY) else "")
         artifacts = actions.get("artifact_delta")
         if isinstance(artifacts, dict):
             for name, version in artifacts.items():
