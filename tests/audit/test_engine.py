@@ -8,6 +8,7 @@ import random
 import re
 import time
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -135,6 +136,16 @@ def test_the_garbage_collector_is_left_as_it_was() -> None:
     assert gc.get_threshold() == before
 
 
+class AsStored(Log):
+    """A source whose rows come in the order in which they are given."""
+
+    def sessions(self) -> Iterator[StateRecord]:
+        return iter(self.session_rows)
+
+    def events(self) -> Iterator[EventRecord]:
+        return iter(self.records)
+
+
 NAMES = st.sampled_from(["", "a", "b", "B", "é", "z\u0301", "\U0001f600", "\uffff", "\udc80", "aa"])
 KEYS = st.tuples(NAMES, NAMES, NAMES).map(lambda names: SessionKey(*names))
 
@@ -145,15 +156,12 @@ def test_every_event_meets_its_session(sessions: list[SessionKey], events: list[
     def stored(key: SessionKey) -> tuple[bytes, ...]:
         return tuple(name.encode("utf-8", "surrogateescape") for name in key)
 
-    log = Log()
     rows = [StateRecord(*key, {}, "{}", None, None, 0) for key in sorted(sessions, key=stored)]
     records = [
         EventRecord(EventKey(*key, f"e{place}"), place, "i", 1.0, 1.0, {})
         for place, key in enumerate(sorted(events, key=stored))
     ]
-    log.sessions = lambda: iter(rows)  # type: ignore[method-assign]
-    log.events = lambda: iter(records)  # type: ignore[method-assign]
-    met = list(sessions_with_events(log))
+    met = list(sessions_with_events(AsStored(session_rows=rows, records=records)))
     assert [key for key, _, _ in met] == sorted(set(sessions) | set(events), key=stored)
     for key, session, found in met:
         assert (session is not None) == (key in sessions)
@@ -170,15 +178,12 @@ def test_keys_that_are_no_text_keep_the_order_of_sqlite() -> None:
         EventRecord(EventKey("a", "u", str(cell), "e"), 0, "i", 1.0, 1.0, {}, (), (), names, ("a", "u", cell))
         for cell in cells[2:3]
     ]
-    log = Log()
-    log.sessions = lambda: iter(rows)  # type: ignore[method-assign]
-    log.events = lambda: iter(records)  # type: ignore[method-assign]
-    met = list(sessions_with_events(log))
+    met = list(sessions_with_events(AsStored(session_rows=rows, records=records)))
     assert [session is not None for _, session, _ in met] == [True] * 6
     assert [len(found) for _, _, found in met] == [0, 0, 1, 0, 0, 0]
 
 
-CROWD = 6_000
+CROWD = 20_000
 
 
 def crowd(kind: str) -> list[dict[str, Any]]:
@@ -203,13 +208,27 @@ def crowd(kind: str) -> list[dict[str, Any]]:
         return [{"call": {"id": f"x{n}"}, "actions": {"compaction": span}} for n in range(CROWD)]
     if kind == "no ids":
         return [{"call" if n % 2 else "response": {"name": f"t{n % 3}"}} for n in range(CROWD)]
+    if kind == "wanted again":
+        return [{"call": {"id": "adk-t", "name": "refund"}}, *({"hold": {"id": "adk-t"}} for _ in range(CROWD))]
+    if kind == "misdirected answers":
+        gated = [{"call": {"id": "adk-t", "name": "refund"}}, {"ask": {"id": "adk-c", "for": "adk-t"}}]
+        answer = {"author": "user", "response": {"id": "adk-t", "name": "adk_request_confirmation"}}
+        return [*gated, *(answer for _ in range(CROWD))]
+    if kind == "one event":
+        return [{"call": [{"id": f"x{n}"} for n in range(CROWD)]}, {"text": "a later turn", "inv": "i2"}]
     return [
         {"call": {"id": f"x{n}"}, "inv": f"i{n}", "actions": {"rewind_before_invocation_id": "i0"}}
         for n in range(CROWD)
     ]
 
 
-@pytest.mark.parametrize("kind", ["one id", "one time", "one gated call", "compactions", "no ids", "rewinds"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("one id", "one time", "one gated call", "compactions", "no ids", "wanted again"),
+        *("misdirected answers", "one event", "rewinds"),
+    ],
+)
 def test_a_crowd_of_events_takes_no_longer_than_its_number(kind: str) -> None:
     source, detection = build({"sessions": [{"events": crowd(kind)}]})
     begun = time.process_time()

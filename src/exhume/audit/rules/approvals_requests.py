@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from exhume.audit.canonical import arguments, canonical
 from exhume.audit.confirmations import OpenRequests, newest, original_call
 from exhume.audit.findings import Finding, Severity
-from exhume.audit.log import Call, Request, SessionLog
+from exhume.audit.log import Call, Entry, GatedCall, Request, SessionLog
 from exhume.audit.rule import Context, Rule, register
 from exhume.audit.rules.make import of_database, unread_note
 from exhume.audit.rules.telling import (
+    MOST_EVIDENCE,
     Part,
     confidence_of,
     finding,
@@ -139,16 +140,27 @@ class RequestNotPresented(Rule):
         if log.approvals is None or not log.order_known:
             return
         for gated in log.approvals.gated:
-            requests = OpenRequests(gated.requests) if gated.wanted else None
-            for entry in gated.wanted:
-                if requests is None or requests.last >= entry.index or requests.at(entry.index):
-                    continue
-                answers = [response for response in gated.placeholders if response.entry is entry]
-                parts = [Part("call", gated.call), *(Part("placeholder", response) for response in answers)]
-                parts += [part for request in gated.requests for part in request_parts(request)]
+            unpresented = _unpresented(gated)
+            if not unpresented:
+                continue
+            asked = [part for request in gated.requests for part in request_parts(request)]
+            asked = sorted(asked, key=lambda part: part.item.entry.index)[:MOST_EVIDENCE]
+            placeholders: dict[int, list[Part]] = {}
+            for response in gated.placeholders:
+                placeholders.setdefault(response.entry.index, []).append(Part("placeholder", response))
+            for entry in unpresented:
+                parts = [Part("call", gated.call), *placeholders.get(entry.index, ()), *asked]
                 message = f"A confirmation is wanted for {named(gated.call)}, and no request for it follows."
                 subject = (identity(gated.call), entry.event_id)
                 yield finding(self, log, message, parts, subject=subject, absence=True)
+
+
+def _unpresented(gated: GatedCall) -> list[Entry]:
+    """The events that want a confirmation for a call while no request for it is open or follows."""
+    if not gated.wanted:
+        return []
+    requests = OpenRequests(gated.requests)
+    return [entry for entry in gated.wanted if requests.last < entry.index and not requests.at(entry.index)]
 
 
 @register
@@ -185,16 +197,19 @@ class MisdirectedApproval(Rule):
         if log.approvals is None or not log.order_known:
             return
         for gated in log.approvals.gated:
-            requests = OpenRequests(gated.requests) if gated.misdirected else None
+            if not gated.misdirected:
+                continue
+            requests = OpenRequests(gated.requests)
+            confidence = confidence_of(gated.requests)
             for response in gated.misdirected:
-                left_open = requests.at(response.entry.index) if requests is not None else None
+                left_open = requests.at(response.entry.index)
                 if left_open is None:
                     continue
                 call = named(gated.call)
                 message = f"A user event answers {call} itself; its request {shown(left_open.id)} stayed open."
                 parts = [Part("call", gated.call), Part("misdirected answer", response), *request_parts(left_open)]
                 subject = (identity(gated.call), response.entry.event_id)
-                yield finding(self, log, message, parts, subject=subject, confidence=confidence_of(gated.requests))
+                yield finding(self, log, message, parts, subject=subject, confidence=confidence)
 
 
 @register

@@ -130,11 +130,9 @@ class OrphanedCall(Rule):
             if not later.after(call) or (call.id is not None and call.id in later.excused):
                 continue
             message = f"{named(call)} never got a response, although the log goes on with a later turn."
-            gated = [other for other in call.entry.calls if other.id is not None and other.id in later.asked]
-            if gated:
-                message += (
-                    f" {named(gated[0])} in the same event waited for a person: some releases lose the result then."
-                )
+            gated = later.asked_beside(call.entry)
+            if gated is not None:
+                message += f" {named(gated)} in the same event waited for a person: some releases lose the result then."
             severity = None
             note = unread_note(log)
             if note:
@@ -162,6 +160,7 @@ class _LaterTurns:
 
     def __init__(self, log: SessionLog) -> None:
         self.asked = waits_for_person(log)
+        self._asked_beside: dict[int, Call | None] = {}
         scopes = (entry.data.get("isolation_scope") for entry in log.scoped)
         self.excused = self.asked | {scope for scope in scopes if isinstance(scope, str)}
         self.last_text = -1
@@ -179,6 +178,13 @@ class _LaterTurns:
                 self.last_text = entry.index
             if self.last_text >= 0 and self.last_other >= 0:
                 break
+
+    def asked_beside(self, entry: Entry) -> Call | None:
+        """The first call of an event that waited for a person; looked for once, as an event can hold many calls."""
+        if entry.index not in self._asked_beside:
+            asked = (call for call in entry.calls if call.id is not None and call.id in self.asked)
+            self._asked_beside[entry.index] = next(asked, None)
+        return self._asked_beside[entry.index]
 
     def after(self, call: Call) -> bool:
         """Is there a text, or an event of another invocation, after the call's event?"""

@@ -139,6 +139,7 @@ class LostActions(Rule):
         if any(entry.blind for entry in entries_with_problems(log)):
             return  # the entry may be in the part that could not be read
         kept = {field: _keys(log, field) for field in (WANTED_CONFIRMATIONS, WANTED_CREDENTIALS)}
+        answered = {response.id for response in log.responses}
         told: set[str] = set()
         for call in asking:
             field = WANTED_CONFIRMATIONS if call.name == CONFIRMATION else WANTED_CREDENTIALS
@@ -149,7 +150,7 @@ class LostActions(Rule):
                 continue
             if target.startswith(TOOLSET_PREFIX) or (call.id or target) in told:
                 continue
-            if call.entry.index == len(log.entries) - 1 and not _answered(log, target):
+            if call.entry.index == len(log.entries) - 1 and target not in answered:
                 continue  # the log ends between the request and the event that belongs to it
             told.add(call.id or target)
             what = "confirmation" if call.name == CONFIRMATION else "credential"
@@ -181,7 +182,3 @@ def _keys(log: SessionLog, field: str) -> set[str]:
     for entry in log.acting:
         found.update(entry.asked(field))
     return found
-
-
-def _answered(log: SessionLog, target: str) -> bool:
-    return bool(target) and any(response.id == target for response in log.responses)
