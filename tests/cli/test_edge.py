@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -303,3 +304,23 @@ def test_statements_for_a_release_are_alone_on_stdout(release: str, lines: int, 
     assert len(done.stdout.splitlines()) == lines
     assert said in done.stderr
     assert bool(said) == bool(done.stderr)
+
+
+def test_the_zone_of_a_large_database_is_looked_for_when_asked(tmp_path: Path) -> None:
+    large = tmp_path / "large.db"
+    shutil.copy(REFUND_DESK, large)
+    connection = sqlite3.connect(large)
+    connection.execute(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)"
+        " INSERT INTO events (id, app_name, user_id, session_id, invocation_id, author, actions, timestamp)"
+        " SELECT 'more-' || i, app_name, user_id, session_id, invocation_id, author, actions, timestamp"
+        " FROM n, (SELECT * FROM events LIMIT 1)"
+    )
+    connection.commit()
+    connection.close()
+    quick = exhume("detect", large, "--format", "json", cwd=tmp_path)
+    assert json.loads(quick.stdout)["time_zone"] is None
+    assert "--time-zone" in quick.stderr
+    whole = exhume("detect", large, "--format", "json", "--time-zone", cwd=tmp_path)
+    assert json.loads(whole.stdout)["time_zone"]["zone"] == "UTC"
+    assert whole.stderr == ""

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from exhume.schema.detection import Detection
     from exhume.stores.interface import Store
 
+#: Files of more events are not read for their zone unless that is asked for: `detect` answers at once.
+_MOST_READ_FOR_ZONE = 20_000
+
 
 def command(
     source: Source,
@@ -32,6 +35,12 @@ def command(
             help="Print the statements that let this ADK release read a v0 database, and nothing else.",
         ),
     ] = None,
+    time_zone: Annotated[
+        bool,
+        typer.Option(
+            "--time-zone", help="Find the zone of the times of a large database, too (reads every event's time)."
+        ),
+    ] = False,
     table_prefix: TablePrefix = "",
 ) -> None:
     """Tell the schema of a database by all its marks, and report marks that disagree."""
@@ -58,7 +67,7 @@ def command(
                 say(f"Nothing is needed: ADK {sql} finds every column that it reads.")
             deliver((f"{statement};\n" for statement in statements), output)
             return
-        zone = _time_zone(store, detection)
+        zone = _time_zone(store, detection, always=time_zone)
     emit(of_detection(detection, span=Span(started, now()), time_zone=zone), format, output)
     required = None if require is None else meets(detection, require)
     if required is False:
@@ -66,14 +75,20 @@ def command(
     raise typer.Exit(after_detect(detection, required=required))
 
 
-def _time_zone(store: Store, detection: Detection) -> TimeZoneReport | None:
+def _time_zone(store: Store, detection: Detection, *, always: bool) -> TimeZoneReport | None:
     """In which zone the times of events are; None where nothing reads them, or they cannot be read."""
+    from exhume.cli.output import say
     from exhume.errors import ExhumeError
     from exhume.events.interface import ReadOptions
     from exhume.events.readers import open_reader, readable_layouts
     from exhume.schema.detection import Layout
 
     if detection.layout is Layout.EXPORT or detection.layout not in readable_layouts():
+        return None
+    events = detection.tables.get("events")
+    count = detection.counts.get(events.name, 0) if events is not None else 0
+    if count > _MOST_READ_FOR_ZONE and not always:
+        say(f"The zone of the times was not looked for in {count:,} events; --time-zone does it.")
         return None
     try:
         return open_reader(store, detection, ReadOptions()).time_zone()
