@@ -10,7 +10,9 @@ from typing import Any
 
 from exhume.audit.engine import AuditOptions, audit
 from exhume.audit.findings import AuditReport
-from exhume.events.model import Capability, EventKey, EventRecord, Problem, StateRecord, TimeZoneReport
+from exhume.audit.log import SessionLog
+from exhume.audit.pairing import build_log
+from exhume.events.model import Capability, EventKey, EventRecord, Problem, SessionKey, StateRecord, TimeZoneReport
 from exhume.events.readers import open_reader
 from exhume.events.readers.base import read_state
 from exhume.schema.detection import Detection, Layout, ReleaseRange
@@ -19,7 +21,10 @@ from exhume.stores.interface import Column, Ordered, Row, StoreInfo, Table
 #: Zero of a case's clock: 2026-03-02T09:00:00.25Z; with a fraction, as real times have.
 ZERO = 1772442000.25
 
-_KEY = ("id", "app_name", "user_id", "session_id")
+#: The session of a case that names none.
+KEY = SessionKey("desk", "u1", "s1")
+
+_KEY_COLUMNS = ("id", "app_name", "user_id", "session_id")
 _ALL = frozenset(value for name, value in vars(Capability).items() if name.isupper())
 _CAPABILITIES = {
     Layout.V0: _ALL - {Capability.EVENT_COLUMNS},
@@ -73,7 +78,8 @@ def build(case: Mapping[str, Any]) -> tuple[Log, Detection]:
     apps: set[str] = set()
     users: set[tuple[str, str]] = set()
     for session in case["sessions"]:
-        app, user, ident = session.get("app", "desk"), session.get("user", "u1"), session.get("id", "s1")
+        app, user = session.get("app", KEY.app_name), session.get("user", KEY.user_id)
+        ident = session.get("id", KEY.session_id)
         apps.add(app)
         users.add((app, user))
         records = _events(session.get("events", ()), (app, user, ident), layout, len(log.records))
@@ -102,6 +108,12 @@ def build(case: Mapping[str, Any]) -> tuple[Log, Detection]:
         releases=ReleaseRange(),
         tables={"events": Table("events", columns)},
     )
+
+
+def log_of(*events: Mapping[str, Any], storage_ordered: bool = True) -> SessionLog:
+    """One session of these events as rules see it."""
+    source, _ = build({"sessions": [{"events": events}]})
+    return build_log(KEY, None, source.records, storage_ordered=storage_ordered)
 
 
 def run(case: Mapping[str, Any], *rules: str) -> AuditReport:
@@ -192,7 +204,9 @@ def _filled(values: Mapping[str, Any]) -> dict[str, Any]:
 class _OneRow:
     """A store with one row in its table of events."""
 
-    table = Table("events", tuple(Column(name, "TEXT") for name in (*_KEY, "invocation_id", "timestamp", "event_data")))
+    table = Table(
+        "events", tuple(Column(name, "TEXT") for name in (*_KEY_COLUMNS, "invocation_id", "timestamp", "event_data"))
+    )
 
     def __init__(self, row: Row) -> None:
         self.row = row

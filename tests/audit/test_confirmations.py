@@ -9,15 +9,8 @@ from hypothesis import strategies as st
 
 from exhume.audit.confirmations import OpenRequests, asked_again, waits_for_person
 from exhume.audit.findings import Confidence
-from exhume.audit.log import Approvals, SessionLog
-from exhume.audit.pairing import build_log
-from exhume.events.model import SessionKey
-from tests.audit.building import build
-
-
-def log_of(*events: dict[str, Any]) -> SessionLog:
-    source, _ = build({"sessions": [{"events": events}]})
-    return build_log(SessionKey("desk", "u1", "s1"), None, source.records)
+from exhume.audit.log import Approvals
+from tests.audit.building import log_of
 
 
 def approvals_of(*events: dict[str, Any]) -> Approvals:

@@ -11,15 +11,8 @@ from hypothesis import strategies as st
 from exhume.audit.findings import Confidence
 from exhume.audit.log import Call, Response, SessionLog
 from exhume.audit.pairing import build_log
-from exhume.events.model import EventKey, EventRecord, Problem, SessionKey
-from tests.audit.building import build
-
-KEY = SessionKey("desk", "u1", "s1")
-
-
-def log_of(*events: dict[str, Any], **options: Any) -> SessionLog:
-    source, _ = build({"sessions": [{"events": events}]})
-    return build_log(KEY, None, source.records, **options)
+from exhume.events.model import EventKey, EventRecord, Problem
+from tests.audit.building import KEY, build, log_of
 
 
 def pairs(log: SessionLog) -> dict[str, str | None]:
