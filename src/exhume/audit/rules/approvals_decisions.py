@@ -9,16 +9,16 @@ from exhume.audit.confirmations import asked_again
 from exhume.audit.findings import Confidence, Finding, Severity
 from exhume.audit.log import GatedCall, Request, SessionLog
 from exhume.audit.rule import Rule, register
-from exhume.audit.rules.telling import (
+from exhume.audit.rules.call_findings import (
     Part,
     confidence_of,
     decision_part,
     duration,
     exchange,
-    finding,
     identity,
     named,
     of_gated,
+    of_parts,
     request_parts,
     shown,
     story,
@@ -94,7 +94,7 @@ class DuplicateApproval(Rule):
             if gated is not None:
                 parts += [Part("call", gated.call)]
                 parts += [Part("execution", response) for response in gated.executions]
-            yield finding(
+            yield of_parts(
                 self, log, message, parts, subject=(identity(request.calls[0]),), confidence=request.confidence
             )
 
@@ -142,7 +142,7 @@ class RepeatedRequestApproved(Rule):
             )
             if in_steps:
                 message += _IN_STEPS
-            yield finding(
+            yield of_parts(
                 self,
                 log,
                 message,
@@ -200,7 +200,7 @@ class ConflictingDecisions(Rule):
         for request in log.approvals.requests:
             if request.gated is None and len({one.approved for one in request.decisions} - {None}) > 1:
                 message = f"Request {shown(request.id)} for {asked_about(request)} was both approved and rejected."
-                yield finding(self, log, message, exchange(request), subject=(identity(request.calls[0]),))
+                yield of_parts(self, log, message, exchange(request), subject=(identity(request.calls[0]),))
 
 
 @register
@@ -245,7 +245,7 @@ class PendingApproval(Rule):
             what = f"Request {shown(request.id)} for {asked_about(request)}"
             message = f"{what} has no decision; it is {age} old at the end of the log.{answers}"
             subject = (identity(request.calls[0]),)
-            yield finding(self, log, message, exchange(request), subject=subject, confidence=request.confidence)
+            yield of_parts(self, log, message, exchange(request), subject=subject, confidence=request.confidence)
 
 
 @register
@@ -284,7 +284,7 @@ class UnknownApproval(Rule):
         for response in log.approvals.strays:
             request = f"confirmation request {shown(response.id or 'without id')}"
             message = f"A user event answers {request}, which this session does not have."
-            yield finding(
+            yield of_parts(
                 self,
                 log,
                 message,
@@ -341,4 +341,4 @@ class MalformedDecision(Rule):
                 message = f"An answer to request {shown(request.id)} for {asked_about(request)} {what}."
                 parts = [*request_parts(request), decision_part(decision)]
                 subject = (identity(request.calls[0]), decision.response.entry.event_id)
-                yield finding(self, log, message, parts, subject=subject, confidence=request.confidence)
+                yield of_parts(self, log, message, parts, subject=subject, confidence=request.confidence)

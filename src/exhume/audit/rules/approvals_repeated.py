@@ -10,7 +10,16 @@ from exhume.audit.canonical import arguments, canonical
 from exhume.audit.findings import Evidence, Finding, Severity
 from exhume.audit.log import GatedCall, SessionLog
 from exhume.audit.rule import Context, Rule, register
-from exhume.audit.rules.telling import MOST_EVIDENCE, Part, as_evidence, decision_part, duration, identity, shown, times
+from exhume.audit.rules.call_findings import (
+    MOST_EVIDENCE,
+    Part,
+    as_evidence,
+    decision_part,
+    duration,
+    identity,
+    shown,
+    times,
+)
 from exhume.events.model import SessionKey
 
 

@@ -9,17 +9,17 @@ from exhume.audit.confirmations import OpenRequests, newest, original_call
 from exhume.audit.findings import Finding, Severity
 from exhume.audit.log import Call, Entry, GatedCall, Request, SessionLog
 from exhume.audit.rule import Context, Rule, register
-from exhume.audit.rules.make import of_database, unread_note
-from exhume.audit.rules.telling import (
+from exhume.audit.rules.call_findings import (
     MOST_EVIDENCE,
     Part,
     confidence_of,
-    finding,
     identity,
     named,
+    of_parts,
     request_parts,
     shown,
 )
+from exhume.audit.rules.row_findings import of_database, unread_note
 from exhume.events.model import Capability
 from exhume.schema.detection import Layout
 
@@ -68,7 +68,7 @@ class ApprovedArgumentsDiffer(Rule):
                 if request.gated is not None:
                     parts += [Part("call", original) for original in request.gated.calls]
                 parts += [Part("approval" if one.approved else "answer", one.response) for one in request.decisions]
-                yield finding(
+                yield of_parts(
                     self,
                     log,
                     f"Request {shown(call.id)}: {'; '.join(faults)}.",
@@ -152,7 +152,7 @@ class RequestNotPresented(Rule):
                 parts = [Part("call", gated.call), *placeholders.get(entry.index, ()), *asked]
                 message = f"A confirmation is wanted for {named(gated.call)}, and no request for it follows."
                 subject = (identity(gated.call), entry.event_id)
-                yield finding(self, log, message, parts, subject=subject, absence=True)
+                yield of_parts(self, log, message, parts, subject=subject, absence=True)
 
 
 def _unpresented(gated: GatedCall) -> list[Entry]:
@@ -209,7 +209,7 @@ class MisdirectedApproval(Rule):
                 message = f"A user event answers {call} itself; its request {shown(left_open.id)} stayed open."
                 parts = [Part("call", gated.call), Part("misdirected answer", response), *request_parts(left_open)]
                 subject = (identity(gated.call), response.entry.event_id)
-                yield finding(self, log, message, parts, subject=subject, confidence=confidence)
+                yield of_parts(self, log, message, parts, subject=subject, confidence=confidence)
 
 
 @register

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from exhume.audit.findings import Finding, Severity
 from exhume.audit.log import Decision, GatedCall, Response, SessionLog
 from exhume.audit.rule import Rule, register
-from exhume.audit.rules.telling import named, of_gated, times
+from exhume.audit.rules.call_findings import named, of_gated, times
 
 
 @register

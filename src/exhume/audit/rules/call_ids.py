@@ -9,8 +9,8 @@ from exhume.audit.findings import Confidence, Finding, Severity
 from exhume.audit.log import CONFIRMATION, REQUEST_PREFIX, Call, Entry, SessionLog
 from exhume.audit.pairing import call_id
 from exhume.audit.rule import Rule, register
-from exhume.audit.rules.make import unread_note
-from exhume.audit.rules.telling import Part, finding, identity, named, shown
+from exhume.audit.rules.call_findings import Part, identity, named, of_parts, shown
+from exhume.audit.rules.row_findings import unread_note
 from exhume.events.model import Capability
 
 _FIRST_COMPACTION = "first compaction"
@@ -65,7 +65,7 @@ class OrphanedResponse(Rule):
             if response.entry is log.entries[-1]:
                 message += " It is in the last event: releases up to 2.6.3 cannot resume this session."
             subject = (response.id, response.entry.event_id)
-            yield finding(self, log, message, [Part("response", response)], subject=subject, absence=True)
+            yield of_parts(self, log, message, [Part("response", response)], subject=subject, absence=True)
 
 
 def _calls_in_partial_events(log: SessionLog) -> frozenset[str]:
@@ -144,7 +144,7 @@ class OrphanedCall(Rule):
             elif Capability.LONG_RUNNING not in self.context.capabilities:
                 severity = Severity.INFO
                 message += " This layout does not say which calls are long-running."
-            yield finding(
+            yield of_parts(
                 self,
                 log,
                 message,
@@ -233,4 +233,4 @@ class ResponseBeforeCall(Rule):
                 continue
             parts = [Part("response", response), Part("call", call)]
             message = f"A response to {named(call)} stands before the call, by time and in storage."
-            yield finding(self, log, message, parts, subject=(identity(call), response.entry.event_id))
+            yield of_parts(self, log, message, parts, subject=(identity(call), response.entry.event_id))

@@ -9,8 +9,8 @@ from exhume.audit.findings import Confidence, Finding, Severity
 from exhume.audit.log import TOOLSET_PREFIX, WANTED_CONFIRMATIONS, WANTED_CREDENTIALS, Entry, SessionLog
 from exhume.audit.pairing import call_id
 from exhume.audit.rule import Rule, register
-from exhume.audit.rules.make import MOST_EVIDENCE, of_session
-from exhume.audit.rules.telling import LONGEST_SUBJECT, Part, finding, shown
+from exhume.audit.rules.call_findings import LONGEST_SUBJECT, Part, of_parts, shown
+from exhume.audit.rules.row_findings import MOST_EVIDENCE, of_session
 
 #: A path of workflow nodes with the number of each run (google.adk.workflow, 2.0.0 on).
 _NODE_PATH = re.compile(r"[^/@]+@[^/@]+(?:/[^/@]+@[^/@]+)*\Z")
@@ -63,7 +63,7 @@ class MixedInvocations(Rule):
             parts = [Part("response", one) for one in answered]
             parts += [Part("call", one.call) for one in answered if one.call is not None]
             message = f"One user event answers calls of {len(invocations):,} invocations."
-            yield finding(self, log, message, parts, subject=(entry.event_id,))
+            yield of_parts(self, log, message, parts, subject=(entry.event_id,))
 
 
 @register

@@ -9,7 +9,7 @@ from exhume.audit.confirmations import waits_for_person
 from exhume.audit.findings import Confidence, Finding, Severity
 from exhume.audit.log import CONFIRMATION, REQUEST_PREFIX, Call, SessionLog
 from exhume.audit.rule import Rule, register
-from exhume.audit.rules.telling import Part, finding, identity, named, shown, times
+from exhume.audit.rules.call_findings import Part, identity, named, of_parts, shown, times
 from exhume.events.model import Capability
 
 
@@ -69,7 +69,7 @@ class ReusedCallId(Rule):
             made = "ADK made it, so it was unique" if own else "a model made it, which may happen"
             message = f"The call id {shown(ident)} is used {times(len(calls))}, by {', '.join(names[:4])}: {made}."
             parts = [Part("call", call) for call in calls]
-            yield finding(self, log, message, parts, subject=(ident, branch), severity=Severity.ERROR if own else None)
+            yield of_parts(self, log, message, parts, subject=(ident, branch), severity=Severity.ERROR if own else None)
 
 
 @register
@@ -124,7 +124,7 @@ class DuplicateResponse(Rule):
             else:
                 message += f" with {len(bodies):,} different bodies."
             parts = [Part("call", call), *(Part("response", response) for response in exact)]
-            yield finding(self, log, message, parts, subject=(identity(call),), severity=severity)
+            yield of_parts(self, log, message, parts, subject=(identity(call),), severity=severity)
 
 
 @register
@@ -165,7 +165,7 @@ class MissingCallId(Rule):
             f"Without an id: {len(calls):,} of {len(log.calls):,} calls,"
             f" {len(responses):,} of {len(log.responses):,} responses."
         )
-        yield finding(self, log, message, parts, subject=("ids",), confidence=Confidence.INFERRED)
+        yield of_parts(self, log, message, parts, subject=("ids",), confidence=Confidence.INFERRED)
 
 
 @register
@@ -211,7 +211,7 @@ class NameMismatch(Rule):
                     continue  # EXH113
             parts = [Part("call", call), Part("response", response)]
             message = f"The response to {named(call)} has the name {shown(response.name)}."
-            yield finding(self, log, message, parts, subject=(identity(call), response.entry.event_id))
+            yield of_parts(self, log, message, parts, subject=(identity(call), response.entry.event_id))
 
 
 def _misdirected(log: SessionLog) -> set[int]:

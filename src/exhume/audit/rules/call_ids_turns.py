@@ -19,7 +19,7 @@ from exhume.audit.log import (
     SessionLog,
 )
 from exhume.audit.rule import Rule, register
-from exhume.audit.rules.telling import Part, finding, identity, named, shown, times
+from exhume.audit.rules.call_findings import Part, identity, named, of_parts, shown, times
 
 #: Seconds by which the end of a compacted range and an event's time may differ and still be equal.
 _CLOCK = 0.0005
@@ -89,7 +89,7 @@ class CallCutByCompaction(Rule):
             message = f"A compaction covers {open_calls}, still open at the end of its range."
             parts = [Part("call", call) for call in cut]
             parts += [Part("later response", response) for call in cut for response in call.responses[-1:]]
-            told = finding(self, log, message, parts, subject=(entry.event_id, *map(identity, cut[:10])))
+            told = of_parts(self, log, message, parts, subject=(entry.event_id, *map(identity, cut[:10])))
             row = Evidence("events", entry.record.key, "compaction", entry.time)
             yield _with_evidence(told, row)
 
@@ -192,7 +192,7 @@ class RepeatedCall(Rule):
             parts = [Part("call", call) for call in calls]
             parts += [Part("response", response) for call in calls for response in call.responses]
             subject = (first.entry.invocation_id, identity(first))
-            yield finding(self, log, message, parts, subject=subject, severity=Severity.INFO if only_errors else None)
+            yield of_parts(self, log, message, parts, subject=subject, severity=Severity.INFO if only_errors else None)
 
     def _again(self, log: SessionLog, calls: list[Call]) -> tuple[list[Call], bool]:
         """Of equal calls those that follow an answer to an earlier one; and whether all such answers were errors."""

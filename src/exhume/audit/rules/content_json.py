@@ -9,7 +9,7 @@ from typing import Any
 from exhume.audit.findings import Finding, Severity
 from exhume.audit.log import Entry, SessionLog
 from exhume.audit.rule import Context, Rule, register
-from exhume.audit.rules.make import MOST_IN_SUBJECT, of_session, of_state_row, plural, whose_state
+from exhume.audit.rules.row_findings import MOST_IN_SUBJECT, of_session, of_state_row, plural, whose_state
 from exhume.errors import ExhumeError
 from exhume.events.json_text import parse
 from exhume.events.model import EventRecord, Loss, StateRecord

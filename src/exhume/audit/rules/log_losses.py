@@ -16,7 +16,8 @@ from exhume.audit.log import (
     SessionLog,
 )
 from exhume.audit.rule import Context, Rule, register
-from exhume.audit.rules.make import (
+from exhume.audit.rules.pickles import entries_with_problems
+from exhume.audit.rules.row_findings import (
     MOST_EVIDENCE,
     of_database,
     of_session,
@@ -24,7 +25,6 @@ from exhume.audit.rules.make import (
     session_evidence,
     spelt,
 )
-from exhume.audit.rules.pickles import entries_with_problems
 from exhume.audit.rules.state import deltas
 from exhume.events.model import Capability, SessionKey
 from exhume.schema.detection import Layout

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from exhume.audit.findings import Finding, Severity
 from exhume.audit.log import Entry, SessionLog
 from exhume.audit.rule import Context, Rule, register
-from exhume.audit.rules.make import of_session, of_state_row, plural, spelt, whose_state
 from exhume.audit.rules.pickles import ProblemRule
+from exhume.audit.rules.row_findings import of_session, of_state_row, plural, spelt, whose_state
 from exhume.events.model import Problem, StateRecord
 
 #: A session's row is written after the moment it was created at, and some databases round times to whole seconds.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from exhume.audit.findings import Evidence, Finding, Severity
 from exhume.audit.log import Entry, Response, SessionLog
 from exhume.audit.rule import Context, Rule, register
-from exhume.audit.rules.make import of_database, of_session, plural, spelt
+from exhume.audit.rules.row_findings import of_database, of_session, plural, spelt
 from exhume.events.model import Capability, EventKey
 from exhume.schema.detection import Layout
 

@@ -8,7 +8,7 @@ from exhume.audit.digest import quick_digest
 from exhume.audit.findings import Finding, Severity
 from exhume.audit.log import CONFIRMATION, CREDENTIAL, REQUEST_PREFIX, Call, Entry, SessionLog
 from exhume.audit.rule import Rule, register
-from exhume.audit.rules.make import of_session, plural, spelt
+from exhume.audit.rules.row_findings import of_session, plural, spelt
 
 #: Two events this close in time, in seconds, can be one event stored twice.
 _CLOSE = 1.0

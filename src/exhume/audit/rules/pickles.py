@@ -8,7 +8,7 @@ from typing import ClassVar
 from exhume.audit.findings import Finding, Severity
 from exhume.audit.log import Entry, SessionLog
 from exhume.audit.rule import Rule, register
-from exhume.audit.rules.make import MOST_FINDINGS, of_session, plural, spelt
+from exhume.audit.rules.row_findings import MOST_FINDINGS, of_session, plural, spelt
 from exhume.events.model import Problem
 
 _PROBLEMS = "problems of events"

@@ -8,7 +8,7 @@ from typing import Any
 from exhume.audit.findings import Finding, Severity
 from exhume.audit.log import APP, TEMPORARY, USER, Entry, SessionLog
 from exhume.audit.rule import Context, Rule, register
-from exhume.audit.rules.make import MOST_IN_SUBJECT, of_session, of_state_row, spelt, whose_state
+from exhume.audit.rules.row_findings import MOST_IN_SUBJECT, of_session, of_state_row, spelt, whose_state
 from exhume.events.model import Capability, StateRecord
 from exhume.schema.detection import Layout
 

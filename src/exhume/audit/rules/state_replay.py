@@ -10,8 +10,8 @@ from exhume.audit.digest import digest, same
 from exhume.audit.findings import Evidence, Finding, Severity
 from exhume.audit.log import APP, TEMPORARY, USER, Entry, SessionLog
 from exhume.audit.rule import Context, Rule, register
-from exhume.audit.rules.make import MOST_EVIDENCE, MOST_IN_SUBJECT, of_session, spelt
 from exhume.audit.rules.pickles import entries_with_problems
+from exhume.audit.rules.row_findings import MOST_EVIDENCE, MOST_IN_SUBJECT, of_session, spelt
 from exhume.audit.rules.state import deltas
 from exhume.events.model import Capability, EventKey, SessionKey, StateRecord
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from exhume.audit.findings import Confidence, Evidence, Finding, Severity
 from exhume.audit.log import Call, Decision, GatedCall, Request, Response, SessionLog
 from exhume.audit.rule import Rule
-from exhume.audit.rules.make import judged_absence
+from exhume.audit.rules.row_findings import judged_absence
 from exhume.redact import printable
 
-#: Rows that one finding names; the message gives the whole number. A hostile file may have millions.
+#: Parts that one finding names: enough for the story of any honest call. A hostile file may have millions.
 MOST_EVIDENCE = 30
 #: Longest part of a fingerprint's subject; ids are shorter, a hostile one may be megabytes long.
 LONGEST_SUBJECT = 300
@@ -41,7 +41,7 @@ def identity(call: Call) -> str:
     return call.id if call.id is not None and call.own_id else f"{call.id or call.name}@{call.entry.event_id}"
 
 
-def finding(
+def of_parts(
     rule: Rule,
     log: SessionLog,
     message: str,
@@ -87,7 +87,7 @@ def of_gated(
     absence: bool = False,
 ) -> Finding:
     """A finding on one gated call, with its whole story as evidence."""
-    return finding(
+    return of_parts(
         rule,
         log,
         message,

@@ -1,4 +1,4 @@
-"""Builds findings that rest on whole events, rows of state or the database; see `telling` for calls and responses."""
+"""Builds findings that rest on events, rows of state or the whole database; `call_findings` has those on calls."""
 
 from __future__ import annotations
 
