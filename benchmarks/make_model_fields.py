@@ -9,7 +9,7 @@ Kinds of fields: `str`, `int`, `float`, `bool`, `bytes`, `any` (application data
 (application data that must be an object), `scheme` (a security scheme, see below), `enum:NAME`, `model:NAME`, `[KIND]`
 for lists and sets, `{KIND}` for objects whose keys are the application's. A field's name comes with its alias where
 that is not its camelCase form. `defaults` are the values other than null that ADK fills in for a missing field;
-without a field of `required` ADK refuses the object.
+without a field of `required` ADK refuses the object, and so it does with a null in one of `not_null`.
 """
 
 from __future__ import annotations
@@ -45,6 +45,11 @@ def camel(name: str) -> str:
     return to_camel(name)
 
 
+def takes_null(annotation: Any) -> bool:
+    """Is null a value of that type?"""
+    return annotation in (Any, object) or type(None) in typing.get_args(annotation)
+
+
 class Shapes:
     """Collects models and enums, starting from one model."""
 
@@ -58,7 +63,7 @@ class Shapes:
             return
         entry: dict[str, Any] = {"extra": model.model_config.get("extra", "ignore"), "fields": {}}
         self.models[name] = entry
-        aliases, defaults = {}, {}
+        aliases, defaults, not_null = {}, {}, []
         required = [field for field, info in model.model_fields.items() if info.is_required()]
         for field, info in model.model_fields.items():
             entry["fields"][field] = OVERRIDES.get((name, field)) or self.kind(info.annotation)
@@ -66,6 +71,8 @@ class Shapes:
                 aliases[field] = info.alias
             if info.alias is None and camel(field) != field:
                 aliases[field] = field
+            if not takes_null(info.annotation):
+                not_null.append(field)
             default = info.get_default(call_default_factory=True) if not info.is_required() else None
             if default is not None and not callable(getattr(info, "default_factory", None)):
                 defaults[field] = default.value if isinstance(default, enum.Enum) else default
@@ -77,6 +84,8 @@ class Shapes:
             entry["defaults"] = defaults
         if required:
             entry["required"] = required
+        if not_null:
+            entry["not_null"] = not_null
 
     def kind(self, annotation: Any) -> str:
         """The kind of one annotation; None in a union says nothing, as null is the same as absent."""

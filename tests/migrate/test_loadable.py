@@ -23,6 +23,11 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"custom_metadata": [1]}, "custom_metadata"),
     ({"author": 5}, "author"),
     ({"usage_metadata": "many"}, "usage_metadata"),
+    ({"actions": None}, "actions"),
+    ({"actions": {"state_delta": None}}, "actions.state_delta"),
+    ({"state": "x"}, "state"),
+    ({"content": {"parts": [{"thought_signature": "QR"}]}}, "content.parts[0].thought_signature"),
+    ({"finish_reason": "\ud800"}, "finish_reason"),
 ]
 
 

@@ -39,6 +39,7 @@ _TRUE = frozenset({"1", "t", "true", "y", "yes", "on"})
 _FALSE = frozenset({"0", "f", "false", "n", "no", "off"})
 _INTEGER = re.compile(r"\s*[+-]?\d{1,300}(?:\.0+)?\s*", re.ASCII)
 _REAL = re.compile(r"\s*[+-]?(?:\d{1,300}\.?\d{0,300}|\.\d{1,300})(?:[eE][+-]?\d{1,3})?\s*", re.ASCII)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _URLSAFE = re.compile(r"[A-Za-z0-9_-]*={0,2}", re.ASCII)
 
 #: Where a value is: the place around it and its own key or index. Made for every object, spelt out only for faults.
@@ -66,6 +67,7 @@ class Model:
     fields: dict[str, Field] = field(default_factory=dict)
     defaults: dict[str, Any] = field(default_factory=dict)
     required: tuple[str, ...] = ()
+    not_null: frozenset[str] = frozenset()
 
 
 class Fault(NamedTuple):
@@ -80,11 +82,13 @@ class Findings:
     """What a walk found.
 
     `lenient`: parts that ADK would refuse are kept as they are, and nothing is told. `go`: Go's own spelling of
-    names (`StateDelta`), which older adk-go wrote, is read too.
+    names (`StateDelta`), which older adk-go wrote, is read too. `verbatim`: the value itself is meant for ADK, not what
+    the walk makes of it, so a null or a base64 that ADK would refuse is a fault.
     """
 
     lenient: bool = False
     go: bool = False
+    verbatim: bool = False
     faults: list[Fault] = field(default_factory=list)
     losses: list[Loss] = field(default_factory=list)
 
@@ -141,7 +145,12 @@ def model(name: str) -> Model:
         entry = _document()["models"][name]
         # registered before its fields are read: models may hold themselves
         found = _MODELS[name] = Model(
-            name, entry["extra"], {}, entry.get("defaults", {}), tuple(entry.get("required", ()))
+            name,
+            entry["extra"],
+            {},
+            entry.get("defaults", {}),
+            tuple(entry.get("required", ())),
+            frozenset(entry.get("not_null", ())),
         )
         aliases = entry.get("aliases", {})
         for field_name, kind in entry["fields"].items():
@@ -195,6 +204,8 @@ def shape(value: dict[str, Any], of: Model, place: Place, found: Findings) -> di
                 out[key] = item
             continue
         if item is None:
+            if found.verbatim and spec.name in of.not_null:
+                found.refuse((place, key), "it is null, and ADK 2.13 would refuse the session")
             continue
         name, kind, _, exact = spec
         made = item
@@ -257,10 +268,24 @@ def _check_cache_metadata(out: dict[str, Any]) -> tuple[str, str] | None:
     return (below[0], "it is less than 0") if below else None
 
 
+def _check_auth_config(out: dict[str, Any]) -> tuple[str, str] | None:
+    """google-adk 2.13.0 makes a key of the whole (`AuthConfig.get_credential_key`), which must be UTF-8."""
+    return ("auth_scheme", "it or its siblings hold a lone surrogate") if _holds_surrogate(out) else None
+
+
+def _holds_surrogate(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_SURROGATE.search(key) or _holds_surrogate(item) for key, item in value.items())
+    if isinstance(value, list):
+        return any(map(_holds_surrogate, value))
+    return isinstance(value, str) and _SURROGATE.search(value) is not None
+
+
 #: Models whose fields must fit one another: gives the field at fault and why.
 _CHECKS: dict[str, Callable[[dict[str, Any]], tuple[str, str] | None]] = {
     "ServiceAccount": _check_service_account,
     "CacheMetadata": _check_cache_metadata,
+    "AuthConfig": _check_auth_config,
 }
 
 
@@ -293,7 +318,7 @@ def _entered(item: Any, spec: Field, place: Place, found: Findings) -> Any:
         return {key: one for key, one in members.items() if one is not _REFUSED}
     if kind == BYTES:
         return _base64(item, place, found)
-    if kind == ENUM and type(item) is str:
+    if kind == ENUM and type(item) is str and (item.isascii() or not _SURROGATE.search(item)):
         # genai's enums take any case (`CaseInSensitiveEnum`), and keep a name that they do not know
         return item.upper() if item not in about and item.upper() in about else item
     if kind == FLOAT:
@@ -375,9 +400,11 @@ def _lax(item: Any, kind: int) -> Any:
 def _base64(item: Any, place: Place, found: Findings) -> Any:
     """Base64 as ADK writes it: URL-safe alphabet, padded. ADK up to 1.0.0 wrote the standard alphabet."""
     if type(item) is str:
-        if _URLSAFE.fullmatch(item) and len(item) % 4 == 0 and not item.endswith("==="):
+        if _URLSAFE.fullmatch(item) and len(item) % 4 == 0 and _ends_exactly(item):
             return item
         try:
+            if found.verbatim and not _is_base64_to_pydantic(item):
+                raise ValueError
             plain = item.rstrip("=").replace("-", "+").replace("_", "/")
             raw = base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
             return base64.urlsafe_b64encode(raw).decode()
@@ -387,6 +414,22 @@ def _base64(item: Any, place: Place, found: Findings) -> Any:
         return item
     found.refuse(place, "it is not base64, and ADK 2.13 would refuse the session")
     return _REFUSED
+
+
+def _ends_exactly(item: str) -> bool:
+    """Are the bits zero that padding leaves over? pydantic refuses others."""
+    if not item.endswith("="):
+        return True
+    return item[-3] in "AQgw" if item.endswith("==") else item[-2] in "AEIMQUYcgkosw048"
+
+
+def _is_base64_to_pydantic(item: str) -> bool:
+    """Padding is optional, and one alphabet is used throughout."""
+    plain = item.rstrip("=")
+    padding = "=" * (-len(plain) % 4)
+    if len(plain) % 4 == 1 or not _ends_exactly(plain + padding):
+        return False
+    return item in (plain, plain + padding) and not (("+" in plain or "/" in plain) and ("-" in plain or "_" in plain))
 
 
 def without_nulls(value: Any) -> Any:

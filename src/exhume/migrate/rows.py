@@ -26,6 +26,8 @@ _ADK_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?\Z", re.ASCII
 _EPOCH = 0.0
 #: Parts of `event_data` for which ADK takes, or this module puts in, what the columns say.
 _FROM_COLUMNS = ("id", "invocation_id", "timestamp")
+#: Keys that ADK 2.13 does not pass over though it has no such fields (`Event._accept_convenience_kwargs`).
+_SHORTHANDS = frozenset({"message", "state", "route", "node_path"})
 _EVENT_KEY = ("id", "event_id", "app_name", "user_id", "session_id")
 _STATE_KEY = ("app_name", "user_id", "id", "session_id")
 
@@ -171,9 +173,13 @@ def _loadable(
     record: EventRecord, data: dict[str, Any], losses: tuple[Loss, ...], problems: tuple[Problem, ...]
 ) -> tuple[dict[str, Any], tuple[Loss, ...], tuple[Problem, ...]]:
     """The event without what ADK 2.13 would refuse, which is told; as it is when there is nothing of that kind."""
-    found = Findings()
+    found = Findings(verbatim=True)
     told = {name: value for name, value in data.items() if name not in _FROM_COLUMNS}
     shaped = shape(told, model("Event"), "", found)
+    for name in _SHORTHANDS & told.keys():
+        if told[name] is not None:
+            found.refuse(("", name), "ADK 2.13 takes it for a shorthand of another field")
+            del shaped[name]
     if not found.faults:
         return data, losses, problems
     kept = {name: data[name] for name in _FROM_COLUMNS if name in data}
