@@ -24,6 +24,7 @@ from exhume.audit.rules.call_findings import (
     story,
     times,
 )
+from exhume.audit.rules.row_findings import plural
 
 #: What is added where `asked_again` explains several decisions.
 _IN_STEPS = " The tool itself asked again after each approval, before it ran: this may be meant so."
@@ -241,7 +242,8 @@ class PendingApproval(Rule):
             if request.sealed is not None or any(decision.approved is not None for decision in request.decisions):
                 continue
             age = duration(request.calls[0].entry.time, end)
-            answers = f" {len(request.decisions):,} answers could not be read." if request.decisions else ""
+            unreadable = len(request.decisions)
+            answers = f" {plural(unreadable, 'answer')} could not be read." if unreadable else ""
             what = f"Request {shown(request.id)} for {asked_about(request)}"
             message = f"{what} has no decision; it is {age} old at the end of the log.{answers}"
             subject = (identity(request.calls[0]),)

@@ -121,9 +121,9 @@ def of_database(
     )
 
 
-def plural(count: int, one: str, many: str | None = None) -> str:
+def plural(count: int, noun: str) -> str:
     """`1 event`, `3 events`."""
-    return f"{count} {one if count == 1 else many or one + 's'}"
+    return f"{count} {noun if count == 1 else noun + 's'}"
 
 
 def spelt(items: Iterable[str], *, most: int = 5) -> str:
