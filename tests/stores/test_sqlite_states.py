@@ -480,3 +480,19 @@ def test_an_interrupt_is_not_taken_for_damage(source: Path) -> None:
     """)
     ran = subprocess.run([sys.executable, "-c", program, source], capture_output=True, text=True, check=True)
     assert ran.stdout == "interrupted\n"
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_commit_into_the_log_is_a_change_of_the_source(source: Path, before: bool) -> None:
+    writer = sqlite3.connect(source)
+    writer.execute("PRAGMA journal_mode = WAL")
+    writer.execute("PRAGMA wal_autocheckpoint = 0")
+    if before:
+        writer.execute("INSERT INTO events VALUES (-1, 'x')")
+        writer.commit()
+    with SqliteStore(source) as store:
+        assert store.check_unchanged() == store.info().sha256
+        writer.execute("INSERT INTO events VALUES (-2, 'x')")
+        writer.commit()
+        assert store.check_unchanged() is None
+    writer.close()

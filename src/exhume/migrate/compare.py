@@ -56,6 +56,8 @@ def same_time(source: float | None, destination: float | None) -> bool:
 
 def shown(value: Any) -> str:
     """A value as JSON text, cut when it is long."""
+    if isinstance(value, str) and len(value) > _SHOWN:
+        value = value[: _SHOWN + 1]  # a giant text need not be spelt out to be cut
     try:
         text = json.dumps(value, ensure_ascii=False, sort_keys=True)
         if not text.isascii():

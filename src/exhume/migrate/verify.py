@@ -28,6 +28,8 @@ from exhume.stores.interface import Store
 LISTED = 100
 #: Progress is told after so many rows.
 _TELL_EVERY = 500
+#: Larger cells are compared without writing them again.
+_GIANT = 4 << 20
 #: Parts of `event_data` that are compared as columns: there ADK reads them from.
 _KEYS = frozenset({"id", "invocation_id", "timestamp"})
 
@@ -201,8 +203,15 @@ def _quickly_equal(one: EventRecord, other: EventRecord) -> bool:
         and one.time == other.time
         and (one.invocation_id or "") == (other.invocation_id or "")
         and (other.text is None or other.column_time == other.time)
+        and not _is_giant(one)
+        and not _is_giant(other)
         and same(one.data, other.data)
     )
+
+
+def _is_giant(record: EventRecord) -> bool:
+    """Is a cell so large that orjson, under a limit of memory, could end the process?"""
+    return any((cell.__class__ is str or cell.__class__ is bytes) and len(cell) > _GIANT for cell in record.raw)
 
 
 def _event_differences(one: EventRecord | None, other: EventRecord | None, strict: bool) -> Iterator[ValueDifference]:

@@ -101,7 +101,8 @@ class Store(Protocol):
         ...
 
     def check_unchanged(self) -> str | None:
-        """sha256 of the source now, for comparison with `info().sha256`; None where there is no one file."""
+        """sha256 of the source now, for comparison with `info().sha256`; None where there is no one file, or where
+        commits have come into a log beside it."""
         ...
 
     def close(self) -> None: ...

@@ -57,6 +57,7 @@ class SqliteStore:
         self._connection: sqlite3.Connection | None = None
         self._file = SourceFile(path, name=self._name)
         try:
+            self._log_state = self._file.log_state()
             self._sidecars = self._file.sidecars()
             self._sha256 = self._file.sha256()
             self._notes: list[str] = []
@@ -148,6 +149,9 @@ class SqliteStore:
         return self._placed(statement, values)
 
     def check_unchanged(self) -> str | None:
+        log = self._file.log_state()
+        if log is not None and log != self._log_state:
+            return None  # commits of another process lie in the log, and the file itself may be as it was
         return self._file.sha256()
 
     def connect(self) -> sqlite3.Connection:

@@ -94,6 +94,14 @@ class SourceFile:
                 found.append(Sidecar(kind, str(path), status.st_size, _meaning(kind, path)))
         return tuple(found)
 
+    def log_state(self) -> tuple[int, int] | None:
+        """Size and time of change of a write-ahead log that holds anything, else None."""
+        try:
+            status = self.sidecar_path("wal").lstat()
+        except OSError:
+            return None
+        return (status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) and status.st_size else None
+
     def odd_sidecars(self) -> list[str]:
         """Names of what lies where a log or journal would be and is a link or folder. SQLite would act on it."""
         paths = [self.sidecar_path(kind) for kind in ("wal", "journal")]
