@@ -69,8 +69,9 @@ def parse(text: str, place: str = "") -> Parsed:
     if len(text) > MAX_VALUES:  # a shorter text cannot hold as many
         _check_size(text)
     try:
-        value = orjson.loads(text)
+        # from a text that is not ASCII, orjson makes such bytes itself, and the text keeps them
         source = text.encode()
+        value = orjson.loads(source)
         # the search for one byte is many times faster than that for two, and nearly always enough
         escapes = b"\\" in source and b"\\u" in source
         exact = _has_no_loss(source, value) if escapes else _is_written_alike(source, value)

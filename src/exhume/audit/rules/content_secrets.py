@@ -133,24 +133,36 @@ class _Look:
     def __init__(self) -> None:
         self._harmless: set[str] = set()
 
-    def may_hold_secret(self, entry: Entry, acting: bool) -> bool:
-        data = entry.data
-        stack: list[Any] = [] if data.keys() <= _PLAIN else [data[name] for name in data.keys() - _PLAIN]
-        content = data.get("content")
-        parts = content.get("parts") if content.__class__ is dict else content
-        if parts.__class__ is list:
-            for part in parts:
-                if part.__class__ is dict and len(part) == 1 and "text" in part:
-                    text = part["text"]
-                    if text.__class__ is str and text[:1] in _OPENING:
-                        stack.append(text)
-                else:
-                    stack.append(part)
-        if acting:
-            stack += filter(None, entry.actions.values())
-        return bool(stack) and self._walk(stack)
+    def may_hold_secret(self, log: SessionLog) -> list[Entry]:
+        """The entries to look at closely, in causal order."""
+        found: list[Entry] = []
+        acting = iter(log.acting)  # these are in the order of the entries
+        next_acting = next(acting, None)
+        stack: list[Any] = []  # one for all entries, since most have next to nothing to walk
+        for entry in log.entries:
+            data = entry.data
+            if not data.keys() <= _PLAIN:
+                stack += [data[name] for name in data.keys() - _PLAIN]
+            content = data.get("content")
+            parts = content.get("parts") if content.__class__ is dict else content
+            if parts.__class__ is list:
+                for part in parts:
+                    if part.__class__ is dict and len(part) == 1 and "text" in part:
+                        text = part["text"]
+                        if text.__class__ is str and text[:1] in _OPENING:
+                            stack.append(text)
+                    else:
+                        stack.append(part)
+            if entry is next_acting:
+                stack += filter(None, entry.actions.values())
+                next_acting = next(acting, None)
+            if stack and self._walk(stack):
+                found.append(entry)
+                stack.clear()
+        return found
 
     def _walk(self, stack: list[Any]) -> bool:
+        """Empties the stack, unless it finds something."""
         harmless = self._harmless
         while stack:
             one = stack.pop()
@@ -170,7 +182,7 @@ class _Look:
                 if kind is str:
                     if item[:1] in _OPENING:
                         stack.append(item)
-                elif kind is dict or kind is list:
+                elif (kind is dict or kind is list) and item:
                     stack.append(item)
         return False
 
@@ -221,10 +233,7 @@ class CredentialMaterial(Rule):
     def session(self, log: SessionLog) -> Iterable[Finding]:
         entries: list[Entry] = []
         notes: list[str] = []
-        acting = {entry.index for entry in log.acting}
-        for entry in log.entries:
-            if not self._look.may_hold_secret(entry, entry.index in acting):
-                continue
+        for entry in self._look.may_hold_secret(log):
             places = secret_places(entry.data)
             if places:
                 entries.append(entry)
