@@ -15,7 +15,17 @@ from exhume.pickles.keys import KeyGuard
 from exhume.pickles.nodes import NO_STATE, GlobalRef, Instance, SetValue
 from exhume.pickles.opcodes import ATOMS, BUILDERS, OTHERS
 
-_MEMOIZE = 0x94
+_MEMOIZE, _NONE, _EMPTY_DICT = 0x94, 0x4E, 0x7D
+#: How nearly every value of `actions` begins behind its FRAME, and how the state of a pydantic model goes on behind its
+#: fields. Where exactly these bytes stand, one turn of the loop does what their opcodes do, memo and budgets included.
+_MODULE, _CLASS, _DICT = "google.adk.events.event_actions", "EventActions", "__dict__"
+_OPENING = (
+    b"\x8c\x1fgoogle.adk.events.event_actions\x94\x8c\x0cEventActions\x94\x93\x94)\x81\x94"
+    b"}\x94(\x8c\x08__dict__\x94}\x94("
+)
+_AT_GLOBAL, _AT_OBJECT = _OPENING.index(b"\x93"), _OPENING.index(b"\x81")
+_EXTRA, _FIELDS_SET = "__pydantic_extra__", "__pydantic_fields_set__"
+_BEHIND_FIELDS = b"\x8c\x12__pydantic_extra__\x94N\x8c\x17__pydantic_fields_set__\x94\x8f\x94("
 _read_double = struct.Struct(">d").unpack_from
 _read_u2 = struct.Struct("<H").unpack_from
 _read_i4 = struct.Struct("<i").unpack_from
@@ -111,6 +121,7 @@ class Machine:
         atoms = ATOMS
         opcodes = self._opcodes
         room = self._room
+        marks = self.budget.marks
         try:
             for opcodes in range(self._opcodes, 0, -1):  # noqa: B007  what is left is kept for the next pickle
                 start = pos
@@ -128,6 +139,23 @@ class Machine:
                         memo[size_of_memo] = text
                         size_of_memo += 1
                         pos += 1
+                        # a field that nobody set: half of all fields are None, and most others an empty dict
+                        op = data[pos]
+                        if op == _NONE:
+                            push(None)
+                            pos += 1
+                        elif op == _EMPTY_DICT:
+                            start = pos
+                            pos += 1
+                            room -= 1
+                            if room < 0:
+                                break
+                            value: Any = {}
+                            push(value)
+                            if data[pos] == _MEMOIZE:
+                                memo[size_of_memo] = value
+                                size_of_memo += 1
+                                pos += 1
                 elif op == 0x94:  # MEMOIZE
                     memo[size_of_memo] = stack[-1]
                     size_of_memo += 1
@@ -137,7 +165,7 @@ class Machine:
                     room -= 1
                     if room < 0:
                         break
-                    value: Any = {}
+                    value = {}
                     push(value)
                     if data[pos] == _MEMOIZE:
                         memo[size_of_memo] = value
@@ -153,7 +181,7 @@ class Machine:
                     elif kind not in atoms and kind is not GlobalRef:
                         self.shared = True
                 elif op == 0x28:  # MARK
-                    if len(meta) >= self.budget.marks:
+                    if len(meta) >= marks:
                         raise MalformedPickle("too many open marks", start)
                     meta.append(stack)
                     stack = []
@@ -173,6 +201,18 @@ class Machine:
                                 break
                         else:
                             target.update(zip(keys, items[1::2], strict=True))
+                    if room > 0 and len(meta) < marks and data.startswith(_BEHIND_FIELDS, pos):
+                        room -= 1
+                        value = SetValue([])
+                        stack += (_EXTRA, None, _FIELDS_SET, value)
+                        memo[size_of_memo] = _EXTRA
+                        memo[size_of_memo + 1] = _FIELDS_SET
+                        memo[size_of_memo + 2] = value
+                        size_of_memo += 3
+                        pos += len(_BEHIND_FIELDS)
+                        meta.append(stack)
+                        stack = []
+                        push = stack.append
                 elif op == 0x93:  # STACK_GLOBAL
                     name = stack.pop()
                     module = stack.pop()
@@ -245,6 +285,19 @@ class Machine:
                     if _read_u8(data, pos)[0] > size - pos - 8:
                         raise MalformedPickle("a frame is longer than what is left of the pickle", start)
                     pos += 8
+                    if not memo and room >= 3 and len(meta) + 2 <= marks and data.startswith(_OPENING, pos):
+                        room -= 3
+                        named = self.global_named(_MODULE, _CLASS, pos + _AT_GLOBAL)
+                        value = Instance(named, (), pos + _AT_OBJECT)
+                        inner: dict[Any, Any] = {}
+                        fields: dict[Any, Any] = {}
+                        memo.update(enumerate((_MODULE, _CLASS, named, value, inner, _DICT, fields)))
+                        size_of_memo = 7
+                        pos += len(_OPENING)
+                        stack += (value, inner)
+                        meta += (stack, [_DICT, fields])
+                        stack = []
+                        push = stack.append
                 elif op == 0x4A:  # BININT
                     push(_read_i4(data, pos)[0])
                     pos += 4

@@ -173,7 +173,8 @@ class _Rebuilder:
             raise MalformedPickle(f"{func.module}.{func.name} without the state of a model", offset)
         made = self.value(fields, depth)
         more = self.value(extra, depth)
-        for key in (*made, *(more or ())):
+        # a dict stays the same one exactly when all its keys are text (`_dict`), which then need no second look
+        for key in (*(() if made is fields else made), *(more or ())):
             if key.__class__ is not str:
                 raise MalformedPickle(f"{func.module}.{func.name} with a field whose name is no text", offset)
         return ModelValue(func.module, func.name, made, more or None)
