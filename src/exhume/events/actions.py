@@ -57,7 +57,7 @@ class PickledActions:
         if known is not None:
             return known
         self.distinct += 1
-        made = _from_pickle(cell, self._decoder.decode(cell))
+        made = _from_pickle(cell, self._decoder.decode_anew(cell))
         if len(cell) <= _CACHED_BYTES >> 4:
             if len(self._known) >= _CACHED_VALUES or self._known_bytes + len(cell) > _CACHED_BYTES:
                 self._known.clear()

@@ -37,7 +37,7 @@ class Decoder:
         known = self._cache.get(blob)
         if known is not None:
             return known
-        made = self._decode(blob)
+        made = self.decode_anew(blob)
         self._remember(blob, made)
         return made
 
@@ -58,7 +58,8 @@ class Decoder:
         self._cache[blob] = made
         self._cached_bytes += len(blob)
 
-    def _decode(self, blob: bytes) -> Decoded:
+    def decode_anew(self, blob: bytes) -> Decoded:
+        """As `decode`, for callers that remember what they make of a value, so that the value itself need not stay."""
         if len(blob) > self.budget.length:
             return Decoded(
                 None, (), None, MalformedPickle(f"the pickle is {len(blob)} bytes long, too long to read", 0)
