@@ -68,7 +68,7 @@ def _may_lack_confirmations(entry: Entry) -> bool:
 def waits_for_person(log: SessionLog) -> frozenset[str]:
     """Ids of calls that may get a second response because a person was asked: for a confirmation or a credential."""
     found: set[str] = set()
-    for entry in log.acting:
+    for entry in log.asking:
         found.update(entry.asked(WANTED_CONFIRMATIONS), entry.asked(WANTED_CREDENTIALS))
     found.update(target_id(call) for call in log.calls if call.name in (CONFIRMATION, CREDENTIAL))
     return frozenset(found - {""})
@@ -172,7 +172,7 @@ class _Builder:
         return found
 
     def find_placeholders(self) -> None:
-        for entry in self.log.acting:
+        for entry in self.log.asking:
             if entry.partial:
                 continue
             wanted = entry.asked(WANTED_CONFIRMATIONS)

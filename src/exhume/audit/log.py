@@ -244,6 +244,7 @@ class SessionLog:
         entries: in causal order: by corrected time; among equal times calls before responses, then storage order.
         calls, responses: of all entries that are not partial, in that order.
         acting: the entries whose `actions` hold anything at all.
+        asking: those of them that ask a person for a confirmation or a credential.
         scoped: the entries with an `isolation_scope`.
         listing: the entries with `long_running_tool_ids`.
         partials: the entries that are partial; their calls and responses count nowhere.
@@ -260,6 +261,7 @@ class SessionLog:
     calls: list[Call] = field(default_factory=list)
     responses: list[Response] = field(default_factory=list)
     acting: list[Entry] = field(default_factory=list)
+    asking: list[Entry] = field(default_factory=list)
     scoped: list[Entry] = field(default_factory=list)
     listing: list[Entry] = field(default_factory=list)
     partials: list[Entry] = field(default_factory=list)

@@ -13,7 +13,16 @@ from typing import Any
 
 from exhume.audit.confirmations import read_approvals
 from exhume.audit.findings import Confidence
-from exhume.audit.log import CONFIRMATION, NO_ACTIONS, Call, Entry, Response, SessionLog
+from exhume.audit.log import (
+    CONFIRMATION,
+    NO_ACTIONS,
+    WANTED_CONFIRMATIONS,
+    WANTED_CREDENTIALS,
+    Call,
+    Entry,
+    Response,
+    SessionLog,
+)
 from exhume.events.model import EventRecord, SessionKey, StateRecord
 
 
@@ -140,8 +149,11 @@ def _take_out(log: SessionLog, records: Sequence[EventRecord]) -> _Traces:
             log.unread.append(entry)
         if actions and any(actions.values()):
             log.acting.append(entry)
-            if actions.get("requested_tool_confirmations"):
+            if actions.get(WANTED_CONFIRMATIONS):
                 traces.confirmations = True
+                log.asking.append(entry)
+            elif actions.get(WANTED_CREDENTIALS):
+                log.asking.append(entry)
             if actions.get("rewind_before_invocation_id"):
                 traces.rewinds = True
         if data.get("isolation_scope"):
@@ -161,7 +173,7 @@ def _take_out(log: SessionLog, records: Sequence[EventRecord]) -> _Traces:
         calls: list[Call] = []
         responses: list[Response] = []
         for part in parts:
-            if type(part) is not dict:
+            if type(part) is not dict or (len(part) == 1 and "text" in part):  # far the most parts are text alone
                 continue
             found = part.get("function_call")
             if type(found) is dict:
@@ -271,7 +283,7 @@ def _collect(log: SessionLog) -> None:
     """Makes the lists of the log anew, in the settled order."""
     log.calls = [call for entry in log.entries for call in entry.calls]
     log.responses = [response for entry in log.entries for response in entry.responses]
-    for entries in (log.acting, log.scoped, log.listing, log.partials, log.unread):
+    for entries in (log.acting, log.asking, log.scoped, log.listing, log.partials, log.unread):
         entries.sort(key=lambda entry: entry.index)
 
 

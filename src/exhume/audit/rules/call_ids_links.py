@@ -152,7 +152,7 @@ class OrphanedActionKey(Rule):
 
     def session(self, log: SessionLog) -> Iterable[Finding]:
         known: set[str | None] | None = None
-        for entry in log.acting:
+        for entry in log.asking:
             for field in (WANTED_CONFIRMATIONS, WANTED_CREDENTIALS):
                 keyed = entry.asked(field)
                 if not keyed:

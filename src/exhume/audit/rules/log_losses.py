@@ -179,6 +179,6 @@ class LostActions(Rule):
 
 def _keys(log: SessionLog, field: str) -> set[str]:
     found: set[str] = set()
-    for entry in log.acting:
+    for entry in log.asking:
         found.update(entry.asked(field))
     return found
