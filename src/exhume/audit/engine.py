@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from exhume.audit.findings import AuditReport, AuditSummary, Finding, Severity
+from exhume.audit.lighten import lightened
 from exhume.audit.log import SessionLog
 from exhume.audit.pairing import build_log
 from exhume.audit.rule import WINDOW, Context, Rule, catalogue
@@ -112,7 +113,7 @@ def audit(reader: Reader, detection: Detection, options: AuditOptions | None = N
                 told = gathered.add(finding, told)
 
     storage_ordered = is_storage_ordered(detection)
-    with _rare_collections():
+    with rare_collections():
         for key, session, records in sessions_with_events(reader):
             if not _wanted(key, options):
                 continue
@@ -150,7 +151,7 @@ def audit(reader: Reader, detection: Detection, options: AuditOptions | None = N
 
 
 @contextmanager
-def _rare_collections() -> Iterator[None]:
+def rare_collections() -> Iterator[None]:
     """A session's log is taken apart when its rules have run, so there is hardly any garbage. Looking for it after
     every 700 objects, as Python does by default, would cost a tenth of the run."""
     before = gc.get_threshold()
@@ -235,10 +236,9 @@ def sessions_with_events(reader: Reader) -> Iterator[tuple[SessionKey, StateReco
     sessions = iter(reader.sessions())
     session = next(sessions, None)
     for key, records in _by_session(reader.events()):
-        first = records[0]
         while session is not None:
             own = _session_key(session)
-            if own == key or _order(session, own, "id") > _order(first, key, "session_id"):
+            if own == key or _order(own) > _order(key):
                 break
             yield own, session, []
             session = next(sessions, None)
@@ -262,7 +262,7 @@ def _by_session(events: Iterable[EventRecord]) -> Iterator[tuple[SessionKey, lis
                 yield records[0].key.session, records
             records = []
             app, user, session, _ = key
-        records.append(record)
+        records.append(lightened(record))
     if records:
         yield records[0].key.session, records
 
@@ -271,28 +271,12 @@ def _session_key(session: StateRecord) -> SessionKey:
     return SessionKey(session.app_name, session.user_id or "", session.session_id or "")
 
 
-def _order(row: EventRecord | StateRecord, key: SessionKey, id_column: str) -> tuple[tuple[int, Any], ...]:
-    """The place of a row in the store's order: text by its UTF-8 bytes; cells that are no text as SQLite sorts them,
-    nothing first, then numbers, text, bytes."""
-    cells: tuple[Any, ...] = key
+def _order(key: SessionKey) -> tuple[bytes, ...]:
+    """The place of a session in a store's order: the UTF-8 bytes of its key as text."""
     try:
-        cells = tuple(row.raw[row.columns.index(name)] for name in ("app_name", "user_id", id_column))
-    except (ValueError, IndexError):
-        cells = key
-    return tuple(_rank(cell) for cell in cells)
-
-
-def _rank(cell: Any) -> tuple[int, Any]:
-    if cell is None:
-        return (0, 0)
-    if isinstance(cell, int | float):
-        return (1, cell)
-    if isinstance(cell, bytes):
-        return (3, cell)
-    try:
-        return (2, cell.encode("utf-8", "surrogateescape"))
+        return tuple(part.encode("utf-8", "surrogateescape") for part in key)
     except UnicodeEncodeError:  # a lone surrogate of an export; no store sorts such text
-        return (2, cell.encode("utf-8", "surrogatepass"))
+        return tuple(part.encode("utf-8", "surrogatepass") for part in key)
 
 
 def _all_rewound(finding: Finding, log: SessionLog) -> bool:

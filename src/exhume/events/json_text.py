@@ -16,6 +16,7 @@ import orjson
 
 from exhume.errors import ExhumeError, ExitCode
 from exhume.events.model import Loss
+from exhume.stores.interface import Row
 
 #: Deepest nesting that is read. pydantic, and so every ADK release that stores JSON, cannot write more than 255
 #: levels, and an event has about ten above the application's own data.
@@ -23,6 +24,9 @@ MAX_DEPTH = 200
 #: Most values that are read in one text, far beyond any real event. Some millions of them end orjson, under a limit of
 #: memory, with the whole process instead of an error.
 MAX_VALUES = 500_000
+#: Characters from which a text is left to the standard library: orjson reserves many times a text's length, and when
+#: memory is limited and runs out, it ends the process where the standard library raises an error.
+GIANT = 4 << 20
 
 _WHITE = b" \t\r\n"
 #: From here on orjson may have made a float of an integer.
@@ -68,6 +72,8 @@ def parse(text: str, place: str = "") -> Parsed:
     """
     if len(text) > MAX_VALUES:  # a shorter text cannot hold as many
         _check_size(text)
+        if len(text) > GIANT:
+            return _parse_exactly(text, place)
     try:
         # from a text that is not ASCII, orjson makes such bytes itself, and the text keeps them
         source = text.encode()
@@ -183,19 +189,28 @@ def without_nan(value: Any, place: str, losses: list[Loss]) -> Any:
     return value
 
 
-def dump(value: Any) -> str:
+def is_giant(cells: Row) -> bool:
+    """Does a row hold a cell so large that what is made of it is no matter for orjson?"""
+    return any((cell.__class__ is str or cell.__class__ is bytes) and len(cell) > GIANT for cell in cells)
+
+
+def dump(value: Any, *, giant: bool = False) -> str:
     """Compact JSON text of plain JSON data, the same on every run: keys in their order, big integers in full.
 
     Characters stay as they are; only where there are lone surrogates is the text escaped to ASCII.
     The caller has made NaN and infinities None.
 
+    Args:
+        giant: the value comes of a row of which `is_giant` is true.
+
     Raises:
         NotJson: for an integer of more digits than Python writes, or nesting beyond what can be written.
     """
-    try:
-        return orjson.dumps(value).decode()
-    except TypeError:  # an integer beyond 64 bits, or a lone surrogate
-        pass
+    if not giant:
+        try:
+            return orjson.dumps(value).decode()
+        except TypeError:  # an integer beyond 64 bits, or a lone surrogate
+            pass
     try:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         if _SURROGATE.search(text):

@@ -11,7 +11,7 @@ from typing import Any
 
 from exhume.events.actions import refusals
 from exhume.events.interface import Reader, ReadOptions
-from exhume.events.json_text import NotJson, dump, parse
+from exhume.events.json_text import NotJson, dump, is_giant, parse
 from exhume.events.model import EventKey, EventRecord, Loss, Problem, StateRecord, TimeZoneReport
 from exhume.events.readers import open_reader
 from exhume.events.readers.base import sha256_of
@@ -108,7 +108,8 @@ class ReaderHop:
                 if not _is_utf8(invocation):
                     invocation, losses = escaped(invocation), (*losses, Loss("bad-utf8-to-escape", "invocation_id"))
                 try:
-                    row = (key[3], key[0], key[1], key[2], invocation, clock(time), dump(data))
+                    text = dump(data, giant=is_giant(record.raw))
+                    row = (key[3], key[0], key[1], key[2], invocation, clock(time), text)
                 except NotJson as error:
                     problems = _with(problems, record, "event_data", error.what)
                 except (ValueError, OverflowError, OSError):
@@ -133,7 +134,7 @@ class ReaderHop:
         elif record.problems:  # of a state that was read, in spite of the bare word Inf in it
             losses.append(Loss("inf-to-infinity", "state"))
         elif not _is_utf8(text):
-            text = dump(record.state)
+            text = dump(record.state, giant=is_giant(record.raw))
             losses.append(Loss("bad-utf8-to-escape", "state"))
         times: list[Cell] = []
         wanted = ("create_time", "update_time") if table == "sessions" else ("update_time",)

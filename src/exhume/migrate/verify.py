@@ -11,6 +11,7 @@ from typing import Any
 
 from exhume.errors import Incomplete
 from exhume.events.interface import Reader
+from exhume.events.json_text import is_giant
 from exhume.events.model import EventKey, EventRecord, StateRecord, TimeZoneReport
 from exhume.events.readers import open_reader
 from exhume.migrate.chain import readable_detection
@@ -28,8 +29,6 @@ from exhume.stores.interface import Store
 LISTED = 100
 #: Progress is told after so many rows.
 _TELL_EVERY = 500
-#: Larger cells are compared without writing them again.
-_GIANT = 4 << 20
 #: Parts of `event_data` that are compared as columns: there ADK reads them from.
 _KEYS = frozenset({"id", "invocation_id", "timestamp"})
 
@@ -203,15 +202,10 @@ def _quickly_equal(one: EventRecord, other: EventRecord) -> bool:
         and one.time == other.time
         and (one.invocation_id or "") == (other.invocation_id or "")
         and (other.text is None or other.column_time == other.time)
-        and not _is_giant(one)
-        and not _is_giant(other)
+        and not is_giant(one.raw)
+        and not is_giant(other.raw)
         and same(one.data, other.data)
     )
-
-
-def _is_giant(record: EventRecord) -> bool:
-    """Is a cell so large that orjson, under a limit of memory, could end the process?"""
-    return any((cell.__class__ is str or cell.__class__ is bytes) and len(cell) > _GIANT for cell in record.raw)
 
 
 def _event_differences(one: EventRecord | None, other: EventRecord | None, strict: bool) -> Iterator[ValueDifference]:
