@@ -25,7 +25,8 @@ def giant(tmp_path_factory: pytest.TempPathFactory) -> Path:
     connection = sqlite3.connect(path)
     content = json.dumps({"parts": [{"text": "x" * LENGTH}], "role": "model"})
     connection.execute(
-        "UPDATE events SET content = ? WHERE rowid = (SELECT min(rowid) FROM events WHERE content NOT LIKE '%function%')",
+        "UPDATE events SET content = ?"
+        " WHERE rowid = (SELECT min(rowid) FROM events WHERE content NOT LIKE '%function%')",
         (content,),
     )
     connection.commit()
