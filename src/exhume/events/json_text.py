@@ -75,9 +75,8 @@ def parse(text: str, place: str = "") -> Parsed:
         if len(text) > GIANT:
             return _parse_exactly(text, place)
     try:
-        # from a text that is not ASCII, orjson makes such bytes itself, and the text keeps them
-        source = text.encode()
-        value = orjson.loads(source)
+        value = orjson.loads(text)
+        source = text.encode()  # a copy of what orjson made the text keep, as for every rule that asks for it later
         # the search for one byte is many times faster than that for two, and nearly always enough
         escapes = b"\\" in source and b"\\u" in source
         exact = _has_no_loss(source, value) if escapes else _is_written_alike(source, value)

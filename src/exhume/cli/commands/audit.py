@@ -73,7 +73,7 @@ def command(
 ) -> None:
     """Read an event log as an investigator would; nothing is written to the source."""
     from exhume import api
-    from exhume.audit.engine import AuditOptions
+    from exhume.audit.engine import AuditOptions, rare_collections
     from exhume.audit.findings import Severity
     from exhume.cli.exits import after_audit
     from exhume.cli.output import emit
@@ -92,14 +92,15 @@ def command(
         until=moment(until),
     )
     read = ReadOptions(timezone=source_timezone, allow_globals=tuple(allow_global or ()))
-    report = api.audit(source, options, read=read, table_prefix=table_prefix)
-    _cover(context, report, options, baseline)
-    if write_baseline is not None:
-        from exhume.audit.baseline import write
-        from exhume.cli.output import say
+    with rare_collections():  # arranging and writing many findings leaves no garbage that has to be looked for, either
+        report = api.audit(source, options, read=read, table_prefix=table_prefix)
+        _cover(context, report, options, baseline)
+        if write_baseline is not None:
+            from exhume.audit.baseline import write
+            from exhume.cli.output import say
 
-        say(f"{write(write_baseline, report.findings)} findings written to {write_baseline}")
-    emit(of_audit(report), format, output)
+            say(f"{write(write_baseline, report.findings)} findings written to {write_baseline}")
+        emit(of_audit(report), format, output)
     raise typer.Exit(after_audit(report, fail_on=Severity[fail_on.name]))
 
 
