@@ -6,15 +6,18 @@ import gc
 import json
 import random
 import re
+import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from exhume import api
 from exhume.audit.engine import MOST_PER_SESSION, AuditOptions, audit, fingerprint, finished, sessions_with_events
 from exhume.audit.findings import AuditReport, Finding, Severity
 from exhume.errors import UsageError
@@ -169,18 +172,32 @@ def test_every_event_meets_its_session(sessions: list[SessionKey], events: list[
         assert all(record.key.session == key for record in found)
 
 
-def test_keys_that_are_no_text_keep_the_order_of_sqlite() -> None:
-    cells: list[Any] = [None, 9, 10, "10", "9", b"10"]
-    columns = ("app_name", "user_id", "id")
-    rows = [StateRecord("a", "u", str(cell), {}, "{}", None, None, 0, (), columns, ("a", "u", cell)) for cell in cells]
-    names = ("app_name", "user_id", "session_id")
-    records = [
-        EventRecord(EventKey("a", "u", str(cell), "e"), 0, "i", 1.0, 1.0, {}, (), (), names, ("a", "u", cell))
-        for cell in cells[2:3]
+def test_sessions_meet_their_events_whatever_the_types_of_their_keys(tmp_path: Path) -> None:
+    path = tmp_path / "odd.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE sessions (app_name, user_id, id, state, create_time, update_time)")
+    connection.execute("CREATE TABLE events (id, app_name, user_id, session_id, invocation_id, timestamp, event_data)")
+    connection.execute("CREATE TABLE adk_internal_metadata (key, value)")
+    connection.execute("INSERT INTO adk_internal_metadata VALUES ('schema_version', '1')")
+    now = "2026-01-01 00:00:00.000000"
+    keys: list[Any] = [7, "10", b"05", 65.5, "a", 2**60]
+    for key in keys:
+        connection.execute("INSERT INTO sessions VALUES ('a', 'u', ?, '{}', ?, ?)", (key, now, now))
+    for key in keys[::2]:  # the others have no event
+        data = '{"id": "e", "author": "user", "timestamp": 1767225600.0}'
+        connection.execute("INSERT INTO events VALUES ('e', 'a', 'u', ?, 'i', ?, ?)", (key, now, data))
+    connection.commit()
+    connection.close()
+    with api.opened(path) as (reader, _):
+        met = [(key.session_id, row is not None, len(found)) for key, row, found in sessions_with_events(reader)]
+    assert sorted(met) == [
+        ("05", True, 1),
+        ("10", True, 0),
+        (str(2**60), True, 0),
+        ("65.5", True, 0),
+        ("7", True, 1),
+        ("a", True, 1),
     ]
-    met = list(sessions_with_events(AsStored(session_rows=rows, records=records)))
-    assert [session is not None for _, session, _ in met] == [True] * 6
-    assert [len(found) for _, _, found in met] == [0, 0, 1, 0, 0, 0]
 
 
 CROWD = 20_000
