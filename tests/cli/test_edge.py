@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -324,3 +325,9 @@ def test_the_zone_of_a_large_database_is_looked_for_when_asked(tmp_path: Path) -
     whole = exhume("detect", large, "--format", "json", "--time-zone", cwd=tmp_path)
     assert json.loads(whole.stdout)["time_zone"]["zone"] == "UTC"
     assert whole.stderr == ""
+
+
+def test_the_audit_names_the_hash_of_what_it_judged(tmp_path: Path) -> None:
+    known = hashlib.sha256(REFUND_DESK.read_bytes()).hexdigest()
+    assert json.loads(exhume("audit", REFUND_DESK, "--format", "json", cwd=tmp_path).stdout)["sha256"] == known
+    assert known in exhume("audit", REFUND_DESK, cwd=tmp_path).stdout

@@ -147,6 +147,7 @@ def audit(reader: Reader, detection: Detection, options: AuditOptions | None = N
         notes=list(dict.fromkeys(notes)),
         started_at=_stamp(started),
         finished_at=_stamp(datetime.now(UTC)),
+        source_sha256=detection.info.sha256,
     )
 
 

@@ -98,3 +98,4 @@ class AuditReport:
     notes: list[str] = field(default_factory=list)  # rules that stayed silent and why, expired suppressions, ...
     started_at: str = ""
     finished_at: str = ""
+    source_sha256: str | None = None  # of the file that was judged, where there is one

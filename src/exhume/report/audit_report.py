@@ -18,6 +18,7 @@ def audit_document(report: AuditReport) -> Document:
     return {
         **header("audit", report.source, Span(report.started_at, report.finished_at)),
         "layout": report.layout,
+        "sha256": report.source_sha256,
         "summary": {
             "sessions": summary.sessions,
             "events": summary.events,
@@ -76,6 +77,8 @@ def audit_view(report: AuditReport) -> View:
         ("layout", report.layout),
         ("looked at", f"{number(summary.sessions, 'session')}, {number(summary.events, 'event')}"),
     ]
+    if report.source_sha256 is not None:
+        facts.append(("sha256", report.source_sha256))
     if summary.unreadable:
         facts.append(("unreadable", number(summary.unreadable, "event")))
     if summary.suppressed:
