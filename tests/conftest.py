@@ -10,6 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+# a property says what holds, not how fast: the machine may be busy
+settings.register_profile("exhume", settings.get_profile(settings.get_current_profile_name()), deadline=None)
+settings.load_profile("exhume")
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 
