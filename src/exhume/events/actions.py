@@ -47,7 +47,6 @@ class PickledActions:
         self._decoder = Decoder(Allowed(extra=allow_globals))
         self._known: dict[bytes, Actions] = {}
         self._known_bytes = 0
-        self.distinct = 0
 
     def read(self, cell: Cell) -> Actions:
         """The actions in a cell. Nothing in it raises."""
@@ -56,7 +55,6 @@ class PickledActions:
         known = self._known.get(cell)
         if known is not None:
             return known
-        self.distinct += 1
         made = _from_pickle(cell, self._decoder.decode_anew(cell))
         if len(cell) <= _CACHED_BYTES >> 4:
             if len(self._known) >= _CACHED_VALUES or self._known_bytes + len(cell) > _CACHED_BYTES:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from exhume.events.model import EventRecord, StateRecord, TimeZoneReport
@@ -25,15 +25,6 @@ class ReadOptions:
     app: str | None = None
     user: str | None = None
     session: str | None = None
-
-
-@dataclass(slots=True)
-class ReadStatistics:
-    """Counts that a reader fills while it streams: globals by (module, name) -> rows that name them, and so on."""
-
-    globals: dict[tuple[str, str], int] = field(default_factory=dict)
-    values: int = 0
-    distinct_values: int = 0
 
 
 class Reader(Protocol):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from exhume.errors import NothingToLookAt
-from exhume.events.interface import ReadOptions, ReadStatistics
+from exhume.events.interface import ReadOptions
 from exhume.events.json_text import NotJson, parse
 from exhume.events.model import Problem, StateRecord, TimeZoneReport
 from exhume.events.times import epoch_seconds
@@ -60,7 +60,6 @@ class TableReader:
         self.store = store
         self.detection = detection
         self.options = options
-        self.statistics = ReadStatistics()
 
     def time_zone(self) -> TimeZoneReport:
         return NOT_NEEDED

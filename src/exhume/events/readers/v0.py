@@ -42,10 +42,7 @@ class V0Reader(ColumnReader):
 
     def events(self) -> Iterator[EventRecord]:
         self._zone_model()
-        for record in super().events():
-            self.statistics.values += 1
-            yield record
-        self.statistics.distinct_values = self._pickles.distinct
+        return super().events()
 
     def time_zone(self) -> TimeZoneReport:
         model = self._zone_model()
