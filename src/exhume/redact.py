@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from urllib.parse import urlsplit
 
 #: Unicode categories that never reach a screen as they are: control, format, surrogate, private use,
 #: unassigned, line and paragraph separators.
@@ -51,8 +50,3 @@ def mask_url(text: str) -> str:
     if "://" not in text:
         return text
     return _QUERY_VALUE.sub(r"\1=***", _PASSWORD.sub(r"\1:***@", text))
-
-
-def scheme_of(text: str) -> str:
-    """The scheme of a URL, lower case and without `+driver`; empty for a path."""
-    return urlsplit(text).scheme.partition("+")[0].lower() if "://" in text else ""

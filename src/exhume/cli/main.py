@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import signal
 import sys
 import tempfile
@@ -47,8 +46,9 @@ def run(arguments: list[str]) -> int:
         print("  Run `exhume --help`, or the command with `--help`.", file=sys.stderr)
         return int(ExitCode.USAGE)
     except BrokenPipeError:
-        # the reader of our output went away (`| head`): no message, and no second error when Python flushes at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        from exhume.cli.output import discard_output
+
+        discard_output()  # the reader went away (`| head`) and wants no message
         return int(ExitCode.INTERRUPTED)
     except MemoryError:
         print("exhume: out of memory.", file=sys.stderr)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from exhume.report.formats import Format
+
+if TYPE_CHECKING:
+    from exhume.events.interface import ReadOptions
 
 Source = Annotated[
     str,
@@ -41,3 +44,17 @@ App = Annotated[str | None, typer.Option("--app", help="Only this app.")]
 User = Annotated[str | None, typer.Option("--user", help="Only this user.")]
 Session = Annotated[str | None, typer.Option("--session", help="Only this session id.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes on stderr.")]
+
+
+def reading(
+    timezone: str,
+    allow_globals: list[str] | None,
+    *,
+    app: str | None = None,
+    user: str | None = None,
+    session: str | None = None,
+) -> ReadOptions:
+    """How to read, from the options that most commands share."""
+    from exhume.events.interface import ReadOptions
+
+    return ReadOptions(timezone, tuple(allow_globals or ()), app, user, session)

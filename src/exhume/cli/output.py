@@ -39,7 +39,12 @@ def deliver(pieces: Iterable[str], output: Path | None) -> None:
     try:
         write(pieces, output=output, stream=sys.stdout)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered goes there
+        discard_output()
+
+
+def discard_output() -> None:
+    """What is still buffered for stdout goes nowhere, so that Python's flush at exit does not fail a second time."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def tell(lead: str, text: str) -> None:

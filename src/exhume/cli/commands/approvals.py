@@ -18,6 +18,7 @@ from exhume.cli.options import (
     SourceTimezone,
     TablePrefix,
     User,
+    reading,
 )
 from exhume.report.formats import Format
 
@@ -63,15 +64,12 @@ def command(
     from exhume.audit.reconciliation import reconcile
     from exhume.cli.exits import after_reconcile
     from exhume.cli.output import emit
-    from exhume.events.interface import ReadOptions
     from exhume.report.documents import Span
     from exhume.report.results import of_ledger
     from exhume.report.wire import now
 
     started = now()
-    read = ReadOptions(
-        timezone=source_timezone, allow_globals=tuple(allow_global or ()), app=app, user=user, session=session
-    )
+    read = reading(source_timezone, allow_global, app=app, user=user, session=session)
     with api.opened(source, read, table_prefix=table_prefix) as (reader, detection):
         found = ledger_of(reader, detection, reveal=reveal)
     result = None if ledger is None else reconcile(found, ledger, _options(column or [], ledger_kind))

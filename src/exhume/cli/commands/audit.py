@@ -18,6 +18,7 @@ from exhume.cli.options import (
     SourceTimezone,
     TablePrefix,
     User,
+    reading,
 )
 from exhume.report.formats import Format
 
@@ -78,7 +79,6 @@ def command(
     from exhume.cli.exits import after_audit
     from exhume.cli.output import emit
     from exhume.cli.parse import duration, moment
-    from exhume.events.interface import ReadOptions
     from exhume.report.results import of_audit
 
     options = AuditOptions(
@@ -91,7 +91,7 @@ def command(
         since=moment(since),
         until=moment(until),
     )
-    read = ReadOptions(timezone=source_timezone, allow_globals=tuple(allow_global or ()))
+    read = reading(source_timezone, allow_global)
     with rare_collections():  # arranging and writing many findings leaves no garbage that has to be looked for, either
         report = api.audit(source, options, read=read, table_prefix=table_prefix)
         _cover(context, report, options, baseline)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from exhume.cli.options import AllowGlobal, App, Output, Session, Source, SourceTimezone, TablePrefix, User
+from exhume.cli.options import AllowGlobal, App, Output, Session, Source, SourceTimezone, TablePrefix, User, reading
 from exhume.export.interface import ExportFormat, ExportOptions, Redact
 
 
@@ -31,12 +31,9 @@ def command(
     """Write sessions in a form that other tools read: to replay, to share, or to test against."""
     from exhume import api
     from exhume.cli.output import deliver, say
-    from exhume.events.interface import ReadOptions
     from exhume.export.run import export
 
-    read = ReadOptions(
-        timezone=source_timezone, allow_globals=tuple(allow_global or ()), app=app, user=user, session=session
-    )
+    read = reading(source_timezone, allow_global, app=app, user=user, session=session)
     scoped = session is not None or user is not None
     options = ExportOptions(format=format, redact=redact, name=name, scoped=scoped)
     with api.opened(source, read, table_prefix=table_prefix) as (reader, detection):

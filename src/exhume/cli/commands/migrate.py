@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from exhume.cli.options import AllowGlobal, Output, Quiet, ReportFormat, Source, SourceTimezone, TablePrefix
+from exhume.cli.options import AllowGlobal, Output, Quiet, ReportFormat, Source, SourceTimezone, TablePrefix, reading
 from exhume.report.formats import Format
 
 
@@ -45,14 +45,13 @@ def command(
     from exhume import api
     from exhume.cli.exits import after_migrate
     from exhume.cli.output import emit, progress
-    from exhume.events.interface import ReadOptions
     from exhume.migrate.interface import MigrateOptions
     from exhume.report.results import of_migration
 
     with progress("migrate", quiet=quiet) as update:
         options = MigrateOptions(
             to=to,
-            read=ReadOptions(timezone=source_timezone, allow_globals=tuple(allow_global or ())),
+            read=reading(source_timezone, allow_global),
             quarantine=quarantine,
             workdir=workdir,
             table_prefix=table_prefix,

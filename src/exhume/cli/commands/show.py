@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from exhume.cli.options import AllowGlobal, App, Output, ReportFormat, Source, SourceTimezone, TablePrefix, User
+from exhume.cli.options import (
+    AllowGlobal,
+    App,
+    Output,
+    ReportFormat,
+    Source,
+    SourceTimezone,
+    TablePrefix,
+    User,
+    reading,
+)
 from exhume.report.formats import Format
 
 
@@ -46,15 +56,12 @@ def command(
     from exhume.audit.timeline_filter import TimelineFilter
     from exhume.cli.output import emit
     from exhume.cli.parse import moment
-    from exhume.events.interface import ReadOptions
     from exhume.report.documents import Span
     from exhume.report.results import of_timeline
     from exhume.report.wire import now
 
     started = now()
-    read = ReadOptions(
-        timezone=source_timezone, allow_globals=tuple(allow_global or ()), app=app, user=user, session=session
-    )
+    read = reading(source_timezone, allow_global, app=app, user=user, session=session)
     with api.opened(source, read, table_prefix=table_prefix) as (reader, detection):
         found = timeline(reader, detection, session=session, reveal=reveal)
     chosen = TimelineFilter(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from exhume.cli.options import AllowGlobal, Output, ReportFormat, Source, SourceTimezone, TablePrefix
+from exhume.cli.options import AllowGlobal, Output, ReportFormat, Source, SourceTimezone, TablePrefix, reading
 from exhume.report.formats import Format
 
 
@@ -25,13 +25,10 @@ def command(
     from exhume import api
     from exhume.cli.exits import after_verify
     from exhume.cli.output import emit
-    from exhume.events.interface import ReadOptions
     from exhume.migrate.interface import VerifyOptions
     from exhume.report.results import of_verify
 
-    options = VerifyOptions(
-        read=ReadOptions(timezone=source_timezone, allow_globals=tuple(allow_global or ())), table_prefix=table_prefix
-    )
+    options = VerifyOptions(read=reading(source_timezone, allow_global), table_prefix=table_prefix)
     result = api.verify(source, destination, options)
     emit(of_verify(result), format, output)
     raise typer.Exit(after_verify(equal=result.equal))
