@@ -108,7 +108,7 @@ def audit(
     from exhume.events.interface import ReadOptions as Read
 
     chosen = options or Options()
-    filtered = replace(read or Read(), app=chosen.app, user=chosen.user, session=chosen.session)
+    filtered = replace(read or Read(), app=chosen.app, user=chosen.user, session=chosen.session, raw_events=False)
     with opened(source, filtered, table_prefix=table_prefix) as (reader, detection):
         return run(reader, detection, chosen)
 

@@ -140,8 +140,8 @@ def _row(
     created: float | None = None,
     updated: float | None = ZERO,
 ) -> StateRecord:
-    state, stored, problems = read_state(text)
-    return StateRecord(app, user, ident, state, stored, created, updated, 0, problems)
+    state, stored, losses, problems = read_state(text)
+    return StateRecord(app, user, ident, state, stored, created, updated, 0, problems, losses=losses)
 
 
 def _events(
@@ -184,7 +184,7 @@ def _event(event: Mapping[str, Any], key: EventKey, at: float | None, position: 
     if "event_data" in event:
         return _read(record, event["event_data"])
     if layout in (Layout.V1, Layout.V1_UNMARKED, Layout.SQLITE_SERVICE, Layout.JS):
-        record.text = json.dumps(data)
+        record.source = json.dumps(data).encode()
     raw = _filled(event.get("raw", {}))
     record.columns, record.raw = tuple(raw), tuple(raw.values())
     record.problems = tuple(Problem(**{"sha256": "0" * 64, **problem}) for problem in event.get("problems", ()))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exhume.events.json_text import MAX_DEPTH, MAX_VALUES, NotJson, dump, parse
+from exhume.events.json_text import EVENT_DEPTH, MAX_DEPTH, MAX_VALUES, NotJson, dump, parse
 from exhume.events.model import Loss
 
 TEXT = st.text(st.characters(exclude_categories=[]), max_size=12)
@@ -105,10 +106,30 @@ def test_brackets_in_text_are_no_depth() -> None:
     assert parse('["' + "[" * 5_000 + '"]').value == ["[" * 5_000]
 
 
-def test_depth_is_bounded_exactly() -> None:
-    assert parse("[" * MAX_DEPTH + "]" * MAX_DEPTH).losses == ()
+@pytest.mark.parametrize("inside", ["", '"x"', '"\\u00e4"', "1e999", '{"a": 1, "a": 2}'])
+@pytest.mark.parametrize("deepest", [MAX_DEPTH, EVENT_DEPTH])
+def test_depth_is_bounded_exactly(deepest: int, inside: str) -> None:
+    deep = deepest - inside.count("{")
+    parse("[" * deep + inside + "]" * deep, deepest=deepest)
     with pytest.raises(NotJson, match="deeper"):
-        parse("[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1))
+        parse("[" * (deep + 1) + inside + "]" * (deep + 1), deepest=deepest)
+
+
+@given(VALUES | TEXT, st.booleans())
+def test_bytes_are_read_as_the_text_that_they_are(value: Any, broken: bool) -> None:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text += '{"a": NaN, "a": 1}' if broken else ""
+    source = text.encode("utf-8", "surrogatepass")
+    text = source.decode("utf-8", "surrogateescape")
+    try:
+        expected = parse(text, "x")
+    except NotJson as error:
+        with pytest.raises(NotJson, match=re.escape(str(error))):
+            parse(source, "x")
+        return
+    found = parse(source, "x")
+    assert same(found.value, expected.value)
+    assert found.losses == expected.losses
 
 
 @given(st.text(max_size=40))

@@ -127,7 +127,7 @@ def test_camel_case_event_data(incident_db: Callable[[str], Path], reading: Read
 def test_the_bare_word_that_sqlite_wrote_is_infinity(
     text: str, state: dict[str, object] | None, fatal: list[bool]
 ) -> None:
-    found, kept, problems = read_state(text)
+    found, kept, _, problems = read_state(text)
     assert (found, [problem.fatal for problem in problems]) == (state, fatal)
     assert kept == (text.replace(":Inf", ":Infinity").replace("-Inf", "-Infinity") if fatal == [False] else text)
 

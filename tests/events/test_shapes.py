@@ -107,7 +107,7 @@ def test_camel_case_events_become_snake_case_and_application_data_keeps_its_keys
         "longRunningToolIds": ["x"],
         "ownField": {"isKept": None},
     }
-    assert looks_camel(event, "")
+    assert looks_camel(event, b"")
     assert canonical(event) == {
         "invocation_id": "i",
         "content": {"parts": [{"function_call": {"args": {"orderId": 1}, "name": "f"}}]},

@@ -246,3 +246,24 @@ def test_keys_can_be_ordered_and_found_by_their_text(tmp_path: Path, encoding: s
         for text, same in wanted.items():
             rows = store.rows("t", ["a"], order_by=["a"], where={"a": text}, as_text=["a"])
             assert [row[0] for _, row in rows] == same
+
+
+@pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16le"])
+def test_texts_may_come_as_their_bytes_and_nothing_else_changes(
+    make: Callable[..., SqliteStore], encoding: str
+) -> None:
+    cells: list[Cell] = ["", "plain", "Zürich 東京", "5", b"", b"blob\xff", b"5", 5, 1.0, 1e300, -(2**63), None]
+    store = make(
+        f"PRAGMA encoding = '{encoding}'",
+        "CREATE TABLE t (id TEXT, body JSON COLLATE NOCASE, other TEXT)",
+        rows=("INSERT INTO t VALUES (?, ?, ?)", [(f"{n:02}", cell, "x") for n, cell in enumerate(cells)]),
+    )  # SQLite itself makes a number of the text "5" in such a column
+    plain = [row for _, row in store.rows("t", ("body", "other"), order_by=("id",))]
+    found = [row for _, row in store.rows("t", ("body", "other"), order_by=("id",), as_utf8=("body",))]
+    for (before, _), (after, other) in zip(plain, found, strict=True):
+        assert other == "x"
+        if isinstance(before, str):
+            assert after in (before, before.encode())
+        else:
+            assert (type(after), after) == (type(before), before)
+    assert [type(row[0]) for row in found].count(str) == (0 if encoding == "UTF-8" else 3)

@@ -21,6 +21,7 @@ from exhume.audit.pairing import build_log
 from exhume.audit.rule import WINDOW, Context, Rule, catalogue
 from exhume.errors import UsageError
 from exhume.events.interface import Reader
+from exhume.events.json_text import GIANT
 from exhume.events.model import EventRecord, SessionKey, StateRecord
 from exhume.redact import printable
 from exhume.schema.detection import Detection
@@ -255,15 +256,16 @@ def sessions_with_events(reader: Reader) -> Iterator[tuple[SessionKey, StateReco
 
 def _by_session(events: Iterable[EventRecord]) -> Iterator[tuple[SessionKey, list[EventRecord]]]:
     records: list[EventRecord] = []
-    app = user = session = None
+    current: tuple[str, ...] = ()
     for record in events:
-        key = record.key
-        if key.session_id != session or key.user_id != user or key.app_name != app:
+        session = record.key[:3]
+        if session != current:
             if records:
                 yield records[0].key.session, records
             records = []
-            app, user, session, _ = key
-        records.append(lightened(record))
+            current = session
+        source = record.source
+        records.append(record if source is not None and len(source) <= GIANT else lightened(record))
     if records:
         yield records[0].key.session, records
 

@@ -17,11 +17,10 @@ _BEGINNING = 1_000
 def lightened(record: EventRecord) -> EventRecord:
     """The event with short stand-ins for texts beyond 1 Mi characters, where its row holds a giant cell; else itself.
 
-    Equal texts have equal stand-ins. The stored cells in `raw` stay.
+    Equal texts have equal stand-ins. The stored cells in `raw` and `source` stay.
     """
-    if record.text is not None and len(record.text) <= GIANT:
-        return record
-    if record.data is None or not is_giant(record.raw):
+    giant = is_giant(record.raw) if record.source is None else len(record.source) > GIANT
+    if record.data is None or not giant:
         return record
     return replace(record, data=_lighter(record.data))
 

@@ -18,6 +18,7 @@ class ReadOptions:
         timezone: `auto`, or an IANA name or fixed offset for naive times.
         allow_globals: dotted names, or `module.*`, decoded inertly besides the reviewed set.
         app, user, session: read only these.
+        raw_events: keep the row of an event that is one JSON text in `EventRecord.raw`. Without, it is read faster.
     """
 
     timezone: str = "auto"
@@ -25,6 +26,7 @@ class ReadOptions:
     app: str | None = None
     user: str | None = None
     session: str | None = None
+    raw_events: bool = True
 
 
 class Reader(Protocol):

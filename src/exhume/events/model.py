@@ -80,8 +80,8 @@ class EventRecord:
         losses: conversions made on the way.
         problems: what could not be read, or must be told.
         columns: names for `raw`.
-        raw: the cells of the row as stored.
-        text: the stored JSON text of `event_data` for layouts that have one (cheap pre-checks), else None.
+        raw: the cells of the row as stored; may be empty where `source` is not None (see `ReadOptions.raw_events`).
+        source: for layouts that hold an event as one JSON text, its bytes as stored (for cheap pre-checks), else None.
     """
 
     key: EventKey
@@ -94,7 +94,7 @@ class EventRecord:
     problems: tuple[Problem, ...] = ()
     columns: tuple[str, ...] = ()
     raw: Row = ()
-    text: str | None = None
+    source: bytes | None = None
 
     @property
     def refused(self) -> bool:
@@ -106,7 +106,8 @@ class EventRecord:
 class StateRecord:
     """One row that holds state: of a session, a user (`session_id` is None) or an app (`user_id` is None too).
 
-    `state` is the parsed JSON object; None when the text is not one, and then `problems` says why.
+    `state` is the parsed JSON object; None when the text is not one, and then `problems` says why. `losses` are the
+    conversions that reading it took.
     `create_time` and `update_time` are epoch seconds, a naive time read as UTC; None when absent or unreadable.
     """
 
@@ -121,6 +122,7 @@ class StateRecord:
     problems: tuple[Problem, ...] = ()
     columns: tuple[str, ...] = ()
     raw: Row = ()
+    losses: tuple[Loss, ...] = ()
 
 
 class Capability:

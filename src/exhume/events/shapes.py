@@ -444,36 +444,33 @@ def without_nulls(value: Any) -> Any:
 # ---------------------------------------------------------------------------------------------- camelCase sources
 
 
-def looks_camel(data: dict[str, Any], text: str) -> bool:
+def looks_camel(data: dict[str, Any], source: bytes) -> bool:
     """Is an event, or the content or the actions in it, spelt in camelCase? A quick test, wrong only towards yes."""
     if _spelt_by_adk(data):
         return False
-    return (
-        "invocationId" in data
-        or '"functionCall"' in text
-        or '"functionResponse"' in text
-        or '"stateDelta"' in text
-        or '"requestedToolConfirmations"' in text
-    )
+    return "invocationId" in data or any(name in source for name in _CAMEL_NAMES)
+
+
+_CAMEL_NAMES = (b'"functionCall"', b'"functionResponse"', b'"stateDelta"', b'"requestedToolConfirmations"')
 
 
 def _spelt_by_adk(data: dict[str, Any]) -> bool:
     """Are all names of the event, its actions, its content and the parts in it ADK's own? Nearly always they are, and
     looking at those few costs less than a search of the whole text."""
     event, actions_names, content_names, part_names = _snake_names()
-    if not data.keys() <= event:
+    if not event.issuperset(data):
         return False
     content = data.get("content")
     if content.__class__ is dict:
-        if not content.keys() <= content_names:
+        if not content_names.issuperset(content):
             return False
         parts = content.get("parts")
         if parts.__class__ is list:
             for part in parts:
-                if part.__class__ is dict and not part.keys() <= part_names:
+                if part.__class__ is dict and not part_names.issuperset(part):
                     return False
     actions = data.get("actions")
-    return actions.__class__ is not dict or actions.keys() <= actions_names
+    return actions.__class__ is not dict or actions_names.issuperset(actions)
 
 
 @cache

@@ -100,7 +100,7 @@ class ReaderHop:
             elif bad := _bad_key(key):
                 problems = _with(problems, record, bad, f"the {bad} is not valid UTF-8")
             else:
-                if record.text is not None:
+                if record.source is not None:
                     data, losses, problems = _loadable(record, data, losses, problems)
                 if self_contained:
                     data, losses = _made_self_contained(record, data, losses)
@@ -184,7 +184,7 @@ def _loadable(
     if not found.faults:
         return data, losses, problems
     kept = {name: data[name] for name in _FROM_COLUMNS if name in data}
-    cell = record.raw[record.columns.index("event_data")] if "event_data" in record.columns else record.text
+    cell = record.raw[record.columns.index("event_data")] if "event_data" in record.columns else record.source
     faults = refusals(found.faults, "event_data", sha256_of(cell))
     return {**shaped, **kept}, (*losses, *found.losses), (*problems, *faults)
 
@@ -204,7 +204,7 @@ def _made_self_contained(
     ):
         data = {**data, "id": key.event_id, "invocation_id": invocation, "timestamp": record.time}
     losses = list(before)
-    if record.text is None or "\\u" in record.text:
+    if record.source is None or b"\\u" in record.source:
         data = {name: without_surrogates(value, name, losses) for name, value in data.items()}
     return data, tuple(losses)
 

@@ -201,7 +201,7 @@ def _quickly_equal(one: EventRecord, other: EventRecord) -> bool:
         and not other.problems
         and one.time == other.time
         and (one.invocation_id or "") == (other.invocation_id or "")
-        and (other.text is None or other.column_time == other.time)
+        and (other.source is None or other.column_time == other.time)
         and not is_giant(one.raw)
         and not is_giant(other.raw)
         and same(one.data, other.data)
@@ -230,10 +230,10 @@ def _column_differences(one: EventRecord, other: EventRecord) -> Iterator[ValueD
 
     ADK orders events by the column. A source that contradicts itself in the same way is no difference.
     """
-    if other.text is None:
+    if other.source is None:
         return
     if not same_time(other.column_time, other.time) and not (
-        one.text is not None and same_time(other.column_time, one.column_time)
+        one.source is not None and same_time(other.column_time, one.column_time)
     ):
         yield ValueDifference("timestamp (the column)", shown(one.time), shown(other.column_time))
     ours, theirs = one.data or {}, other.data or {}

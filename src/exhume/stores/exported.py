@@ -129,8 +129,9 @@ class ExportStore:
         order_by: Sequence[str] = (),
         where: Mapping[str, str] | None = None,
         as_text: Sequence[str] = (),
+        as_utf8: Sequence[str] = (),
     ) -> Iterator[Ordered]:
-        del as_text  # all keys are text already
+        del as_text, as_utf8  # all keys are text already
         names = _TABLES[table].column_names
         picked = ", ".join(f'"{names[names.index(column)]}"' for column in columns)
         order = ", ".join([*(f'"{names[names.index(column)]}"' for column in order_by), "rowid"])

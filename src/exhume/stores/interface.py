@@ -87,6 +87,7 @@ class Store(Protocol):
         order_by: Sequence[str] = (),
         where: Mapping[str, str] | None = None,
         as_text: Sequence[str] = (),
+        as_utf8: Sequence[str] = (),
     ) -> Iterator[Ordered]:
         """Rows of a table, streamed in bounded batches.
 
@@ -97,6 +98,8 @@ class Store(Protocol):
             where: columns that must equal a text.
             as_text: names of columns of which cells that are no text are ordered, and compared with `where`, by the
                 text that readers make of them: bytes as UTF-8, numbers spelt out, NULL as the empty text.
+            as_utf8: names of columns of which texts may come as their bytes in UTF-8, where that spares the store
+                work; a BLOB cannot be told from a text there.
         """
         ...
 

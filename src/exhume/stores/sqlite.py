@@ -107,6 +107,7 @@ class SqliteStore:
         order_by: Sequence[str] = (),
         where: Mapping[str, str] | None = None,
         as_text: Sequence[str] = (),
+        as_utf8: Sequence[str] = (),
     ) -> Iterator[Ordered]:
         """As `Store.rows`; one row at a time is in memory, and the sorter holds keys alone.
 
@@ -115,7 +116,10 @@ class SqliteStore:
         """
         real = self._table(table)
         name, row_name = quoted(real.name), self._row_names[real.name]
-        wanted = ", ".join(f"t.{quoted(column)}" for column in columns)
+        raw = frozenset(as_utf8) if self._collation == "BINARY" else frozenset()
+        wanted = ", ".join(
+            _bytes_of(f"t.{quoted(column)}") if column in raw else f"t.{quoted(column)}" for column in columns
+        )
         spelt = frozenset(as_text) if self._has_other_keys(real, as_text) else frozenset()
         keys = [
             self._text_form(column) if column in spelt else f"s.{quoted(column)} COLLATE {self._collation}"
@@ -409,6 +413,11 @@ class SqliteStore:
 def quoted(identifier: str) -> str:
     """An identifier for SQLite, whatever characters it holds."""
     return '"' + identifier.replace('"', '""') + '"'
+
+
+def _bytes_of(cell: str) -> str:
+    """Expression for the bytes of a text; what is no text stays."""
+    return f"CASE WHEN {cell} COLLATE BINARY >= '' THEN CAST({cell} AS BLOB) ELSE {cell} END"
 
 
 def _uri(path: Path, query: str) -> str:

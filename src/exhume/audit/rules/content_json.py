@@ -10,8 +10,7 @@ from exhume.audit.findings import Finding, Severity
 from exhume.audit.log import Entry, SessionLog
 from exhume.audit.rule import Context, Rule, register
 from exhume.audit.rules.row_findings import MOST_IN_SUBJECT, of_session, of_state_row, plural, whose_state
-from exhume.errors import ExhumeError
-from exhume.events.json_text import parse
+from exhume.events.json_text import BACKSLASH
 from exhume.events.model import EventRecord, Loss, StateRecord
 
 _NUMBER, _NUL, _SURROGATE, _REPEATED = "NaN or Infinity", "U+0000", "a lone surrogate", "a repeated key"
@@ -23,6 +22,7 @@ _ESCAPES = re.compile(
 )
 #: The beginning of an escape that can be U+0000 or a surrogate: one search by a literal prefix.
 _ODD_ESCAPE = re.compile(r"\\u(?:0000|[dD])")
+_ODD_ESCAPE_IN_BYTES = re.compile(_ODD_ESCAPE.pattern.encode())
 _RAW_SURROGATE = re.compile("[\ud800-\udbff\udc00-\udc7f\udd00-\udfff]")
 #: Columns of v0 that hold JSON texts; `actions` is a pickle there.
 _JSON_COLUMNS = frozenset(
@@ -102,13 +102,14 @@ class NotPortableJson(Rule):
         notes: list[str] = []
         for entry in log.entries:
             record = entry.record
-            text = record.text
-            if text is not None:
+            source = record.source
+            if source is not None:
                 # one backslash is found many times faster than the beginning of an escape
-                escaped = "\\" in text and _ODD_ESCAPE.search(text)
-                if not (record.losses or escaped or not (text.isascii() or _encodes(text))):
+                escaped = BACKSLASH in source and _ODD_ESCAPE_IN_BYTES.search(source)
+                if not (record.losses or escaped):
                     continue
-                here = dict.fromkeys((*_told(record.losses), *not_portable(text)))
+                # a surrogate that is no escape makes bytes that are not UTF-8, and is told as such
+                here = dict.fromkeys((*_told(record.losses), *not_portable(source.decode("utf-8", "surrogateescape"))))
             else:
                 here = dict.fromkeys((*_told(record.losses), *self._of_cells(record), *_of_actions(entry)))
             if here:
@@ -185,10 +186,6 @@ def _texts(value: Any) -> Iterator[str]:
 
 def _of_state(row: StateRecord) -> list[str]:
     text = row.state_text
-    if not text or text == "{}" or row.problems:
+    if not text or row.problems:  # EXH307 tells of what could not be read
         return []
-    try:
-        losses = parse(text, "state").losses
-    except ExhumeError:
-        return []  # told by EXH307
-    return list(dict.fromkeys((*_told(losses), *not_portable(text))))
+    return list(dict.fromkeys((*_told(row.losses), *not_portable(text))))

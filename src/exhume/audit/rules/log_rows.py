@@ -261,7 +261,7 @@ class TruncatedValue(Rule):
         notes: list[str] = []
         for entry in log.entries:
             record = entry.record
-            if record.text is not None:  # event_data: no column cuts a part of it, but a migration keeps the mark
+            if record.source is not None:  # event_data: no column cuts a part of it, but a migration keeps the mark
                 told = entry.data.get("error_message")
                 if told and isinstance(told, str) and told.endswith(_TRUNCATION_MARK):
                     cut.append(entry)

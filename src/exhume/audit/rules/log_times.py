@@ -122,12 +122,13 @@ class ColumnsDisagree(Rule):
         for entry in log.entries:
             record = entry.record
             data = entry.data
-            if not data or record.text is None:
+            if not data or record.source is None:
                 continue
             stamp = data.get("timestamp")
             column = record.column_time
+            ident = record.key.event_id
             if (
-                data.get("id", record.key.event_id) == record.key.event_id
+                data.get("id", ident) == ident
                 and data.get("invocation_id", record.invocation_id) == record.invocation_id
                 and (stamp == column or column is None or stamp is None)
             ):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from exhume.errors import NothingToLookAt
 from exhume.events.interface import ReadOptions
 from exhume.events.json_text import NotJson, parse
-from exhume.events.model import Problem, StateRecord, TimeZoneReport
+from exhume.events.model import Loss, Problem, StateRecord, TimeZoneReport
 from exhume.events.times import epoch_seconds
 from exhume.schema.detection import Detection, Layout
 from exhume.stores.interface import Cell, Ordered, Row, Store, Table
@@ -76,8 +77,16 @@ class TableReader:
         names = table.column_names
         return {name: value for name, value in wanted.items() if value is not None and name in names}
 
-    def rows(self, table: Table, order_by: Sequence[str], session_column: str | None) -> Iterator[Ordered]:
-        """All rows of a table that pass the filters, with all columns in the table's own order."""
+    def rows(
+        self,
+        table: Table,
+        order_by: Sequence[str],
+        session_column: str | None,
+        *,
+        columns: Sequence[str] | None = None,
+        as_utf8: Sequence[str] = (),
+    ) -> Iterator[Ordered]:
+        """All rows of a table that pass the filters; without `columns`, with all columns in the table's own order."""
         names = table.column_names
         missing = [name for name in order_by if name not in names]
         if missing:
@@ -85,7 +94,8 @@ class TableReader:
             raise NothingToLookAt(what, todo="Run `exhume detect` to see what the store is.")
         where = self.filters(table, session_column)
         keys = [name for name in order_by if name in _KEYS]
-        return self.store.rows(table.name, names, order_by=order_by, where=where or None, as_text=keys)
+        given = names if columns is None else columns
+        return self.store.rows(table.name, given, order_by=order_by, where=where or None, as_text=keys, as_utf8=as_utf8)
 
     def sessions(self) -> Iterator[StateRecord]:
         yield from self._states("sessions", ("app_name", "user_id", "id"))
@@ -106,7 +116,7 @@ class TableReader:
         for position, row in self.rows(table, key, "id" if "id" in key else None):
             parts = [cell_text(row[spot[name]]) for name in key]
             cell = None if state_at is None else row[state_at]
-            state, text, problems = read_state(cell)
+            state, text, losses, problems = read_state(cell)
             yield StateRecord(
                 app_name=parts[0],
                 user_id=parts[1] if len(parts) > 1 else None,
@@ -119,34 +129,47 @@ class TableReader:
                 problems=problems,
                 columns=names,
                 raw=row,
+                losses=losses,
             )
 
     def _time(self, row: Row, index: int | None) -> float | None:
         return None if index is None else epoch_seconds(row[index], milliseconds=self.milliseconds)
 
 
-def read_state(cell: Cell) -> tuple[dict[str, object] | None, str | None, tuple[Problem, ...]]:
-    """A state cell: the parsed object, its text, and why it is none (EXH307).
+class StateCell(NamedTuple):
+    """A state cell: the parsed object, its text, what reading it took, and why it is none (EXH307)."""
+
+    state: dict[str, object] | None
+    text: str | None
+    losses: tuple[Loss, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def read_state(cell: Cell) -> StateCell:
+    """Reads a state cell.
 
     The text is as stored, but for the bare word Inf, with which SqliteSessionService 2.9.2 made all sessions of an app
     unreadable to ADK: it becomes Infinity, which ADK reads, and is told as a problem that refuses nothing.
     """
     if cell is None:
-        return None, None, (unreadable("state", "The state is NULL", cell),)
+        return StateCell(None, None, problems=(unreadable("state", "The state is NULL", cell),))
     text = cell_text(cell)
+    losses: tuple[Loss, ...] = ()
     problems: tuple[Problem, ...] = ()
     try:
-        state = parse(text, "state").value
+        state, losses = parse(text, "state")
     except NotJson as error:
         mended = _with_infinity(text)
         if mended is None:
-            return None, text, (unreadable("state", f"The state cannot be read: {error.what}", cell),)
+            reason = f"The state cannot be read: {error.what}"
+            return StateCell(None, text, problems=(unreadable("state", reason, cell),))
         state, text = mended
         reason = "The state holds the bare word Inf, which ADK cannot read; it is taken for Infinity"
         problems = (unreadable("state", reason, cell, fatal=False),)
     if not isinstance(state, dict):
-        return None, text, (unreadable("state", f"The state is {kind_of(state)}, not an object", cell),)
-    return state, text, problems
+        reason = f"The state is {kind_of(state)}, not an object"
+        return StateCell(None, text, problems=(unreadable("state", reason, cell),))
+    return StateCell(state, text, losses, problems)
 
 
 def _with_infinity(text: str) -> tuple[dict[str, object], str] | None:

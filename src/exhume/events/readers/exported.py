@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from exhume.events.interface import ReadOptions
-from exhume.events.json_text import NotJson, parse
+from exhume.events.json_text import EVENT_DEPTH, NotJson, parse
 from exhume.events.model import Capability, EventKey, EventRecord, Loss, Problem, StateRecord
-from exhume.events.readers.base import TableReader, cell_text, kind_of, unreadable
+from exhume.events.readers.base import TableReader, cell_bytes, cell_text, kind_of, unreadable
 from exhume.events.shapes import canonical
 from exhume.schema.detection import Detection, Layout
 from exhume.stores.export_forms import event_of, is_vertex
@@ -79,7 +79,7 @@ class ExportReader(TableReader):
                 problems=found.problems,
                 columns=names,
                 raw=row,
-                text=cell_text(cell),
+                source=cell_bytes(cell),
             )
 
 
@@ -94,7 +94,7 @@ class _Read(NamedTuple):
 
 def _read(key: EventKey, time: float | None, cell: Cell) -> _Read:
     try:
-        value, losses = parse(cell_text(cell))
+        value, losses = parse(cell_text(cell), deepest=EVENT_DEPTH)
     except NotJson as error:
         return _Read(None, time, problems=(unreadable("event", f"The event cannot be read: {error.what}", cell),))
     if not isinstance(value, dict):

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from exhume.events.json_text import NotJson, dump, parse
-from exhume.events.model import Capability, EventKey, EventRecord, Problem, StateRecord
+from exhume.events.model import Capability, EventKey, EventRecord, Loss, Problem, StateRecord
 from exhume.events.readers.base import cell_text, read_state, unreadable
 from exhume.events.readers.js import JsReader
 from exhume.events.times import epoch_seconds
@@ -61,7 +61,7 @@ class JavaContribReader(JsReader):
         spot = {name: index for index, name in enumerate(names)}
         for position, row in self.rows(table, _SESSION, "session_id"):
             cells = {name: row[index] for name, index in spot.items()}
-            state, text, problems = read_state(cells.get("state"))
+            state, text, losses, problems = read_state(cells.get("state"))
             app, user, session = (cell_text(cells[name]) for name in _SESSION)
             yield StateRecord(
                 app,
@@ -75,6 +75,7 @@ class JavaContribReader(JsReader):
                 problems,
                 names,
                 row,
+                losses,
             )
 
     def app_states(self) -> Iterator[StateRecord]:
@@ -97,6 +98,7 @@ class JavaContribReader(JsReader):
 
         for texts, rows in groupby(self.rows(table, (*key, "state_key"), None), key=owner):
             state: dict[str, Any] = {}
+            losses: list[Loss] = []
             problems: list[Problem] = []
             position = -1
             for position, row in rows:  # noqa: B007 - the last position is the record's
@@ -106,7 +108,8 @@ class JavaContribReader(JsReader):
                     problems.append(unreadable("state_key", reason, row[key_at]))
                     continue
                 try:
-                    state[name] = None if cell is None else parse(cell_text(cell), name).value
+                    state[name], found = parse("null" if cell is None else cell_text(cell), name)
+                    losses += found
                 except NotJson as error:
                     reason = f"The value of a key cannot be read: {error.what}"
                     problems.append(unreadable("state_value", reason, cell))
@@ -120,4 +123,5 @@ class JavaContribReader(JsReader):
                 None,
                 position,
                 tuple(problems),
+                losses=tuple(losses),
             )

@@ -7,15 +7,16 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
-from exhume.events.json_text import NotJson, parse
+from exhume.events.json_text import EVENT_DEPTH, NotJson, parse
 from exhume.events.model import Capability, EventKey, EventRecord, Loss, Problem
-from exhume.events.readers.base import TableReader, cell_text, kind_of, unreadable
+from exhume.events.readers.base import TableReader, cell_bytes, cell_text, kind_of, unreadable
 from exhume.events.shapes import canonical, looks_camel
 from exhume.events.times import epoch_seconds
 from exhume.schema.detection import Layout
 from exhume.stores.interface import Cell, Row
 
 _ORDER = ("app_name", "user_id", "session_id", "timestamp")
+_EPOCH = datetime(1970, 1, 1)
 _WANTED = ("id", "app_name", "user_id", "session_id", "invocation_id", "timestamp", "event_data")
 
 
@@ -43,27 +44,38 @@ class V1Reader(TableReader):
         if table is None:
             return
         names = table.column_names
+        whole = self.options.raw_events
+        asked = names if whole else tuple(name for name in _WANTED if name in names)
         # a column that is missing reads as the last one of a row that is longer by one NULL
-        spots = [names.index(name) if name in names else len(names) for name in _WANTED]
-        padded = len(names) in spots
-        pick = itemgetter(*spots)
+        spots = [asked.index(name) if name in asked else len(asked) for name in _WANTED]
+        padded = len(asked) in spots
+        pick = None if asked == _WANTED else itemgetter(*spots)
+        kept: tuple[tuple[str, ...], Row] = ((), ())
         # tuple.__new__ is what EventKey(...) comes to; this runs once for every event
         make, kind = tuple.__new__, EventKey
         record = self.record
-        last: tuple[Any, Any, Any] = (None, None, None)
-        for position, row in self.rows(table, _ORDER, "session_id"):
-            ident, app, user, session, invocation, time_cell, cell = pick((*row, None) if padded else row)
-            if not (type(ident) is type(app) is type(user) is type(session) is str):
-                ident, app, user, session = cell_text(ident), cell_text(app), cell_text(user), cell_text(session)
-            if session == last[2] and user == last[1] and app == last[0]:
-                app, user, session = last  # one copy for all events of a session, which findings keep
-            else:
-                last = app, user, session
-            key = make(kind, (app, user, session, ident))
-            yield record(key, position, (invocation, time_cell, cell), names, row)
+        last_app = last_user = last_session = ""
+        as_utf8 = () if whole else ("event_data",)
+        for position, row in self.rows(table, _ORDER, "session_id", columns=asked, as_utf8=as_utf8):
+            cells = row if pick is None else pick((*row, None) if padded else row)
+            ident, app, user, session, invocation, time_cell, cell = cells
+            if session != last_session or user != last_user or app != last_app:
+                last_app, last_user, last_session = cell_text(app), cell_text(user), cell_text(session)
+            if type(ident) is not str:
+                ident = cell_text(ident)
+            # one copy of the names for all events of a session, which findings keep
+            key = make(kind, (last_app, last_user, last_session, ident))
+            if whole:
+                kept = names, row
+            yield record(key, position, (invocation, time_cell, cell), *kept)
 
     def record(
-        self, key: EventKey, position: int, cells: tuple[Cell, Cell, Cell], names: tuple[str, ...], row: Row
+        self,
+        key: EventKey,
+        position: int,
+        cells: tuple[Cell, Cell, Cell],
+        names: tuple[str, ...] = (),
+        row: Row = (),
     ) -> EventRecord:
         """One event from its cells: invocation id, time column, JSON text. Nothing in them raises."""
         invocation, time_cell, cell = cells
@@ -71,15 +83,15 @@ class V1Reader(TableReader):
         invocation_id = invocation if invocation is None or type(invocation) is str else cell_text(invocation)
         losses: tuple[Loss, ...] = ()
         problems: tuple[Problem, ...] = ()
-        text: str | None = None
+        source: bytes | None = None
         data: dict[str, Any] | None = None
         time = column_time
         if cell is None:
             problems = (unreadable("event_data", "event_data is NULL; ADK reads an empty event", cell, fatal=False),)
         else:
-            text = cell if type(cell) is str else cell_text(cell)
+            source = cell if type(cell) is bytes else cell_bytes(cell)
             try:
-                value, losses = parse(text)
+                value, losses = parse(source, deepest=EVENT_DEPTH)
                 if type(value) is dict:
                     data = value
                 else:
@@ -91,30 +103,26 @@ class V1Reader(TableReader):
             if column_time is not None:
                 data["timestamp"] = column_time
         else:
-            if looks_camel(data, text or ""):
+            if looks_camel(data, source or b""):
                 data = canonical(data)
             stamp = data.get("timestamp")
-            if type(stamp) is float or type(stamp) is int:
+            if type(stamp) is float:
+                time = stamp
+            elif type(stamp) is int:
                 try:
                     time = float(stamp)
                 except OverflowError:
                     problems = (*problems, unreadable("event_data", "its timestamp is no time", cell))
             elif stamp is not None:
                 problems = (*problems, unreadable("event_data", f"its timestamp is {kind_of(stamp)}", cell))
-        return self.finish(
-            EventRecord(key, position, invocation_id, column_time, time, data, losses, problems, names, row, text)
-        )
-
-    def finish(self, record: EventRecord) -> EventRecord:
-        """Hook for layouts that count time differently."""
-        return record
+        return EventRecord(key, position, invocation_id, column_time, time, data, losses, problems, names, row, source)
 
     def column_time(self, cell: Cell) -> float | None:
         """The time column as epoch seconds, a naive time read as UTC."""
         if type(cell) is str and len(cell) == 26:
             try:
-                return datetime.fromisoformat(cell + "+00:00").timestamp()
-            except ValueError:
+                return (datetime.fromisoformat(cell) - _EPOCH).total_seconds()
+            except (ValueError, TypeError):  # no time, or one with a zone, which none of so many characters has
                 return None
         return epoch_seconds(cell, milliseconds=self.milliseconds)
 
