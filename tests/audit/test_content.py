@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exhume.audit.pairing import build_log
 from exhume.audit.rules.content_json import not_portable
-from exhume.audit.rules.content_secrets import names_secret, secret_places
+from exhume.audit.rules.content_secrets import QuickLook, names_secret, secret_places
+from exhume.events.model import EventKey, EventRecord, SessionKey
 from tests.audit.building import run
 
 TEXTS = st.text(st.characters(codec=None) | st.sampled_from(["\x00", "\ud83d", "\ude00", "\\", "u", '"', "0"]))
@@ -86,6 +88,47 @@ def test_a_secret_is_found_in_wrapped_texts_and_never_told(secret: str, wraps: i
     told = [finding for finding in report.findings if finding.rule == "EXH406"]
     assert len(told) == 1
     assert secret not in repr(report.findings)
+
+
+NAMES = st.sampled_from(["turn", "token", "api_key", "credentials", "note", "Password", "items", 't"ext'])
+DATA = st.recursive(
+    st.integers() | st.sampled_from(["hunter2", "[", " { no JSON", 'say "password": x', "Zürich\n"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(NAMES, inner, max_size=3)
+        | st.builds(json.dumps, st.dictionaries(NAMES, inner, max_size=2), ensure_ascii=st.booleans())
+    ),
+    max_leaves=10,
+)
+PARTS = st.lists(
+    st.fixed_dictionaries({"text": DATA})
+    | st.fixed_dictionaries({"function_call": DATA}, optional={"text": DATA})
+    | DATA,
+    max_size=3,
+)
+EVENTS = st.fixed_dictionaries(
+    {"author": st.just("a")},
+    optional={
+        "content": st.fixed_dictionaries({"parts": PARTS}, optional={"role": st.just("user"), "password": DATA}) | DATA,
+        "actions": st.fixed_dictionaries({"state_delta": DATA, "artifact_delta": st.just({})}),
+        "custom_metadata": DATA,
+        "api_key": DATA,
+    },
+)
+
+
+@given(st.lists(st.tuples(EVENTS, st.sampled_from([None, True, False])), max_size=4))
+def test_the_quick_look_passes_over_no_secret(events: list[tuple[dict[str, Any], bool | None]]) -> None:
+    session = SessionKey("app", "user", "s")
+    records = [
+        EventRecord(EventKey(*session, f"e{place}"), place, "i", float(place), float(place), data)
+        for place, (data, _) in enumerate(events)
+    ]
+    for record, (data, ascii_only) in zip(records, events, strict=True):
+        if ascii_only is not None:  # else a layout that has no text of the whole event
+            record.source = json.dumps(data, ensure_ascii=ascii_only).encode()
+    seen = {entry.event_id for entry in QuickLook().may_hold_secret(build_log(session, None, records))}
+    assert {record.key.event_id for record in records if secret_places(record.data)} <= seen
 
 
 def test_a_place_is_named_in_full() -> None:

@@ -11,7 +11,7 @@ from exhume.audit.log import Entry, SessionLog
 from exhume.audit.rule import Context, Rule, register
 from exhume.audit.rules.row_findings import MOST_IN_SUBJECT, of_session, of_state_row, plural, whose_state
 from exhume.errors import ExhumeError
-from exhume.events.json_text import parse
+from exhume.events.json_text import BACKSLASH, parse
 from exhume.events.model import StateRecord
 
 #: Last words of names whose values are secrets. `exhume.audit.secrets` hides by a wider net, since hiding too much
@@ -65,6 +65,8 @@ _PLAIN = frozenset(
         "usage_metadata",
     }
 )
+#: Fields of a content; all it holds is in the parts.
+_PLAIN_CONTENT = frozenset({"parts", "role"})
 #: Names that are kept; those as long as an id are ids, which do not come again.
 _MOST_NAMES, _LONGEST_NAME = 10_000, 36
 #: How a text begins that may be JSON.
@@ -121,11 +123,11 @@ def _is_secret(name: str, parent: str, value: Any) -> bool:
     return isinstance(value, str) and not _NO_SECRET.match(value.strip())
 
 
-class _Look:
-    """A quick look at an event: is there a name that can be a secret's, or a text that can be JSON?
+class QuickLook:
+    """A quick look at a session: is there a name that can be a secret's, or a text that can be JSON?
 
-    Names repeat from event to event, so those that are known to be harmless are kept. The walk over the data costs less
-    than a search of the stored text for each of the names.
+    The names of a whole session are gathered and looked at together; they repeat from session to session, so those that
+    are known to be harmless are kept. This costs less than a search of the stored text for each of the names.
     """
 
     __slots__ = ("_harmless",)
@@ -135,40 +137,21 @@ class _Look:
 
     def may_hold_secret(self, log: SessionLog) -> list[Entry]:
         """The entries to look at closely, in causal order."""
-        found: list[Entry] = []
-        acting = iter(log.acting)  # these are in the order of the entries
-        next_acting = next(acting, None)
-        stack: list[Any] = []  # one for all entries, since most have next to nothing to walk
-        for entry in log.entries:
-            data = entry.data
-            if not data.keys() <= _PLAIN:
-                stack += [data[name] for name in data.keys() - _PLAIN]
-            content = data.get("content")
-            parts = content.get("parts") if content.__class__ is dict else content
-            if parts.__class__ is list:
-                for part in parts:
-                    if part.__class__ is dict and len(part) == 1 and "text" in part:
-                        text = part["text"]
-                        if text.__class__ is str and text[:1] in _OPENING:
-                            stack.append(text)
-                    else:
-                        stack.append(part)
-            if entry is next_acting:
-                stack += filter(None, entry.actions.values())
-                next_acting = next(acting, None)
-            if stack and self._walk(stack):
-                found.append(entry)
-                stack.clear()
-        return found
+        entries = log.entries
+        if not self._learn(_names(log) - self._harmless):
+            entries = [entry for entry in entries if _quotes(entry.record.source)]
+        return [entry for entry in entries if self._walk(entry)]
 
-    def _walk(self, stack: list[Any]) -> bool:
-        """Empties the stack, unless it finds something."""
+    def _walk(self, entry: Entry) -> bool:
+        """Is there such a name or text in this entry?"""
+        stack: list[Any] = [entry.actions]
+        _gather(entry, stack, texts=True)
         harmless = self._harmless
         while stack:
             one = stack.pop()
             items: Iterable[Any]
             if one.__class__ is dict:
-                if not one.keys() <= harmless and self._learn(one.keys() - harmless):
+                if not harmless.issuperset(one) and self._learn(one.keys() - harmless):
                     return True
                 items = one.values()
             elif one.__class__ is list:
@@ -194,6 +177,53 @@ class _Look:
             if len(name) < _LONGEST_NAME and len(self._harmless) < _MOST_NAMES:
                 self._harmless.add(name)
         return False
+
+
+def _quotes(source: bytes | None) -> bool:
+    """Can a text in the event be JSON that names anything? Then its quotes are escaped. True where nothing is known."""
+    return source is None or (BACKSLASH in source and (b'\\"' in source or b"\\u0022" in source))
+
+
+def _gather(entry: Entry, into: list[Any], *, texts: bool) -> None:
+    """Adds what of an entry, beside its actions, can be data of the application; of parts that are text alone the text,
+    or nothing."""
+    data = entry.data
+    if not _PLAIN.issuperset(data):
+        into.append({name: data[name] for name in data.keys() - _PLAIN})
+    content = data.get("content")
+    if content.__class__ is not dict or not _PLAIN_CONTENT.issuperset(content):
+        into.append(content)
+        return
+    parts = content.get("parts")
+    if parts.__class__ is not list:
+        into.append(parts)
+        return
+    for part in parts:
+        if part.__class__ is dict and len(part) == 1 and "text" in part:
+            if texts:
+                into.append(part["text"])
+        else:
+            into.append(part)
+
+
+def _names(log: SessionLog) -> set[str]:
+    """All names in what a session's events hold of the application, whatever their depth."""
+    level: list[Any] = [entry.actions for entry in log.acting]
+    for entry in log.entries:
+        _gather(entry, level, texts=False)
+    names: set[str] = set()
+    while level:
+        objects: list[dict[str, Any]] = []
+        members: list[Iterable[Any]] = []
+        for one in level:
+            if one.__class__ is dict:
+                objects.append(one)
+                members.append(one.values())
+            elif one.__class__ is list:
+                members.append(one)
+        names.update(*objects)
+        level = [one for items in members for one in items if one and (one.__class__ is dict or one.__class__ is list)]
+    return names
 
 
 @register
@@ -228,7 +258,7 @@ class CredentialMaterial(Rule):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._look = _Look()
+        self._look = QuickLook()
 
     def session(self, log: SessionLog) -> Iterable[Finding]:
         entries: list[Entry] = []

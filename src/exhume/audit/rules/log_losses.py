@@ -25,7 +25,7 @@ from exhume.audit.rules.row_findings import (
     session_evidence,
     spelt,
 )
-from exhume.audit.rules.state import deltas
+from exhume.audit.rules.state import delta_names
 from exhume.events.model import Capability, SessionKey
 from exhume.schema.detection import Layout
 
@@ -95,8 +95,7 @@ class LostActions(Rule):
         if log.acting:
             self._any_action = True
             if self._migrated and len(self._written) < _MOST_KEYS:
-                for _, delta in deltas(log):
-                    self._written.update(delta)
+                self._written |= delta_names(log)
             return
         row = log.session
         if row is None or not row.state or not log.entries:

@@ -14,6 +14,7 @@ from exhume.schema.detection import Layout
 
 _SCOPES = (APP, USER)
 _DELTAS = "state deltas"
+_DELTA_NAMES = "names in state deltas"
 #: Layouts whose services write rows of app and user only when there is something to keep in them: SqliteSessionService,
 #: and adk-go (session/database/service.go).
 _ROWS_WHEN_NEEDED = (Layout.SQLITE_SERVICE, Layout.GO)
@@ -29,6 +30,14 @@ def deltas(log: SessionLog) -> list[tuple[Entry, dict[str, Any]]]:
             if delta and isinstance(delta, dict) and not entry.partial:
                 found.append((entry, delta))
         log.shared[_DELTAS] = found
+    return found
+
+
+def delta_names(log: SessionLog) -> set[str]:
+    """The keys of all state deltas of a session; gathered once a session."""
+    found: set[str] | None = log.shared.get(_DELTA_NAMES)
+    if found is None:
+        found = log.shared[_DELTA_NAMES] = set().union(*(delta for _, delta in deltas(log)))
     return found
 
 
@@ -66,7 +75,8 @@ class TemporaryStateStored(Rule):
     def session(self, log: SessionLog) -> Iterable[Finding]:
         keys: dict[str, None] = {}
         entries: list[Entry] = []
-        for entry, delta in deltas(log):
+        written = deltas(log) if any(key.startswith(TEMPORARY) for key in delta_names(log)) else ()
+        for entry, delta in written:
             here = [key for key in delta if key.startswith(TEMPORARY)]
             if here:
                 entries.append(entry)

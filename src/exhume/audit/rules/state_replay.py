@@ -12,7 +12,7 @@ from exhume.audit.log import APP, TEMPORARY, USER, Entry, SessionLog
 from exhume.audit.rule import Context, Rule, register
 from exhume.audit.rules.pickles import entries_with_problems
 from exhume.audit.rules.row_findings import MOST_EVIDENCE, MOST_IN_SUBJECT, of_session, spelt
-from exhume.audit.rules.state import deltas
+from exhume.audit.rules.state import delta_names, deltas
 from exhume.events.model import Capability, EventKey, SessionKey, StateRecord
 
 #: Keys of one app or user, and of all rows together, that are followed; a hostile file may hold millions.
@@ -143,14 +143,19 @@ class StateDrift(Rule):
             time = float("inf") if entry.time is None else entry.time
             self._app.unread = max(self._app.unread, time)
             self._user.unread = max(self._user.unread, time)
+        shared = {name for name in delta_names(log) if name.startswith((APP, USER))}
+        if not shared:
+            return
+        last: dict[str, tuple[float, Any, Entry]] = {}
         for entry, delta in deltas(log):
-            for name, value in delta.items():
-                if ":" not in name:  # far the most, and cheaper to tell than a prefix
-                    continue
-                if name.startswith(APP):
-                    self._app.write(name[len(APP) :], _time(entry), value, entry.record.key)
-                elif name.startswith(USER):
-                    self._user.write(name[len(USER) :], _time(entry), value, entry.record.key)
+            for name in delta:
+                if name in shared:
+                    time = _time(entry)
+                    if name not in last or time >= last[name][0]:
+                        last[name] = (time, delta[name], entry)
+        for name, (time, value, entry) in last.items():
+            scope, prefix = (self._app, APP) if name.startswith(APP) else (self._user, USER)
+            scope.write(name[len(prefix) :], time, value, entry.record.key)
 
     def _close_user(self) -> Iterator[Finding]:
         scope, self._user = self._user, _Scope()
@@ -190,22 +195,30 @@ class StateDrift(Rule):
         written = deltas(log)
         if not written:
             return ()
-        last: dict[str, tuple[Entry, Any]] = {}
         # events older than the session belong to an earlier one of the same id (EXH301)
         begun = float("-inf") if session.create_time is None else session.create_time - 1.0
-        for entry, delta in written:
-            if entry.time is not None and entry.time < begun:
-                continue
-            for name, value in delta.items():
-                if ":" not in name or not name.startswith((APP, USER, TEMPORARY)):
-                    last[name] = (entry, value)
+        written = [(entry, delta) for entry, delta in written if entry.time is None or entry.time >= begun]
+        last: dict[str, Any] = {}
+        for _, delta in written:
+            last.update(delta)
+        differing = [
+            name
+            for name, value in last.items()
+            if not name.startswith((APP, USER, TEMPORARY)) and not (name in state and same(value, state[name]))
+        ]
+        if not differing:
+            return ()
         blind = _blind(log)
         unread = blind[-1].index if blind else -1
-        drifted = {
-            name: entry
-            for name, (entry, value) in last.items()
-            if entry.index > unread and not (name in state and same(value, state[name]))
-        }
+        sought = set(differing)
+        writers: dict[str, Entry] = {}
+        for entry, delta in reversed(written):
+            for name in sought & delta.keys():
+                writers[name] = entry
+            sought -= delta.keys()
+            if not sought:
+                break
+        drifted = {name: writers[name] for name in differing if writers[name].index > unread}
         if not drifted:
             return ()
         missing = [name for name in drifted if name not in state]
