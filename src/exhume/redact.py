@@ -12,7 +12,6 @@ import unicodedata
 #: Unicode categories that never reach a screen as they are: control, format, surrogate, private use,
 #: unassigned, line and paragraph separators.
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-_PLAIN = re.compile(r"[ -~]*\Z")
 #: SQLAlchemy lets a password hold `/`, `?` and `#` as they are: all up to the last `@` of the word is masked, even
 #: where that takes a path for a password. The bound keeps hostile text from costing more than its length.
 _PASSWORD = re.compile(r"(?<=://)([^/?#:\s]*):\S{0,2000}@")
@@ -29,7 +28,7 @@ def printable(text: object, *, limit: int | None = None) -> str:
     shown = str(text)
     if limit is not None and len(shown) > limit * 8:
         shown = shown[: limit * 8]  # a hostile text may be megabytes long; only its head can be shown
-    if not _PLAIN.match(shown):
+    if not shown.isprintable():  # quick for nearly all texts; of what is printable no character is hidden
         shown = "".join(_visible(char) for char in shown)
     if limit is not None and len(shown) > limit:
         shown = shown[: max(limit - 1, 0)] + "…"

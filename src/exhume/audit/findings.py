@@ -28,7 +28,7 @@ class Confidence(enum.StrEnum):
 
 
 # Neither of the two is frozen: a report may hold tens of thousands, and frozen ones take three times as long to
-# make. Nothing changes them all the same.
+# make. Nothing changes them all the same, but for the fingerprint, which `engine.finished` adds.
 
 
 @dataclass(slots=True)

@@ -11,6 +11,9 @@ from typing import TextIO
 
 from exhume.errors import Incomplete, UsageError
 
+#: Bytes of a report that are handed to the system at once; a piece of one is about 1,000.
+_FILE_BUFFER = 256 * 1024
+
 
 def write(pieces: Iterable[str], *, output: Path | None, stream: TextIO) -> None:
     """Writes a report to `output`, or to `stream` when that is None.
@@ -57,7 +60,7 @@ def _write_file(pieces: Iterable[str], output: Path) -> None:
         ) from error
     part = Path(name)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+        with os.fdopen(handle, "w", _FILE_BUFFER, encoding="utf-8", errors="backslashreplace", newline="\n") as file:
             file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())

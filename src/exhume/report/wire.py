@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from json.encoder import encode_basestring_ascii
 from typing import Any
 
 from exhume.redact import printable
 
 _EPOCH = datetime(1970, 1, 1)  # UTC; without a zone, so that it is spelt without an offset
+_TWO_DIGITS = [f"{number:02}" for number in range(60)]
 _MAX_DEPTH = 200
 _MAX_DIGITS = 4300
 
@@ -23,10 +26,19 @@ def rfc3339(epoch: float | None) -> str | None:
     if epoch is None or not math.isfinite(epoch):
         return None
     try:
-        moment = _EPOCH + timedelta(microseconds=round(epoch * 1e6))
+        seconds, micros = divmod(round(epoch * 1e6), 1_000_000)
+        minutes, second = divmod(seconds, 60)
+        hours, minute = divmod(minutes, 60)
+        hour = _hour(hours)
     except OverflowError:
         return None
-    return f"{moment.isoformat()}Z"
+    fraction = f".{micros:06}" if micros else ""
+    return f"{hour}:{_TWO_DIGITS[minute]}:{_TWO_DIGITS[second]}{fraction}Z"
+
+
+@lru_cache(maxsize=64)  # the times of a session lie close together; `isoformat` for each would take twice as long
+def _hour(hours: int) -> str:
+    return (_EPOCH + timedelta(hours=hours)).isoformat(timespec="hours")
 
 
 def now() -> str:
@@ -69,21 +81,35 @@ def short_json(value: Any, limit: int) -> str:
     return printable(compact(plain(value)), limit=limit)
 
 
+#: A text as JSON, in quotes; the same as `compact`, without what that does for other values.
+quoted = encode_basestring_ascii
+
+
+def quoted_or_null(text: str | None) -> str:
+    """A text as JSON, null for None."""
+    return "null" if text is None else quoted(text)
+
+
+def quoted_list(texts: Iterable[str]) -> str:
+    """Texts as a JSON list, spelt as `compact` does."""
+    return f"[{', '.join(map(quoted, texts))}]"
+
+
 class Items:
-    """A list of a document whose objects are made when they are written: a hundred thousand findings need not be in
-    memory twice."""
+    """A list of a document whose objects are spelt when they are written: a hundred thousand findings need not be in
+    memory twice. `spell` gives an object as `compact` would."""
 
-    __slots__ = ("_make", "_of")
+    __slots__ = ("_of", "_spell")
 
-    def __init__(self, make: Callable[[Any], Mapping[str, Any]], of: Sequence[Any]) -> None:
-        self._make = make
+    def __init__(self, spell: Callable[[Any], str], of: Sequence[Any]) -> None:
+        self._spell = spell
         self._of = of
 
     def __len__(self) -> int:
         return len(self._of)
 
-    def __iter__(self) -> Iterator[Mapping[str, Any]]:
-        return map(self._make, self._of)
+    def __iter__(self) -> Iterator[str]:
+        return map(self._spell, self._of)
 
 
 def document_lines(document: Mapping[str, Any]) -> Iterator[str]:
@@ -99,8 +125,10 @@ def document_lines(document: Mapping[str, Any]) -> Iterator[str]:
             yield f"  {compact(key)}: []{comma}"
         elif isinstance(value, Items) or (isinstance(value, (list, tuple)) and value and isinstance(value[0], Mapping)):
             yield f"  {compact(key)}: ["
-            for place, item in enumerate(value, start=1):
-                yield f"    {compact(item)}{',' if place < len(value) else ''}"
+            texts = value if isinstance(value, Items) else map(compact, value)
+            final = len(value)
+            for place, text in enumerate(texts, start=1):
+                yield f"    {text}{',' if place < final else ''}"
             yield f"  ]{comma}"
         else:
             yield f"  {compact(key)}: {compact(value)}{comma}"

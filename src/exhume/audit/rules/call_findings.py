@@ -62,18 +62,25 @@ def of_parts(
     """
     if absence:
         message, severity = judged_absence(log, message, severity)
-    items = sorted(parts, key=lambda part: part.item.entry.index)
-    call_ids = dict.fromkeys(part.item.id for part in items if part.item.id is not None)
-    listed = items[:MOST_EVIDENCE]
+    evidence: list[Evidence] = []
+    event_ids: dict[str, None] = {}  # in causal order, each once
+    call_ids: dict[str, None] = {}
+    for part in sorted(parts, key=lambda part: part.item.entry.index):
+        item = part.item
+        if item.id is not None:
+            call_ids[item.id] = None
+        if len(evidence) < MOST_EVIDENCE:
+            evidence.append(as_evidence(part))
+            event_ids[item.entry.event_id] = None
     return rule.finding(
         message,
         place=log.key,
-        subject=(one[:LONGEST_SUBJECT] for one in subject),
+        subject=[one[:LONGEST_SUBJECT] for one in subject],
         severity=severity,
         confidence=confidence,
-        event_ids=tuple(dict.fromkeys(part.item.entry.event_id for part in listed)),
+        event_ids=tuple(event_ids),
         call_ids=tuple(call_ids)[:MOST_EVIDENCE],
-        evidence=tuple(as_evidence(part) for part in listed),
+        evidence=tuple(evidence),
     )
 
 

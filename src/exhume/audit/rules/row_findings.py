@@ -40,11 +40,11 @@ def of_session(
         absence: see `judged_absence`.
     """
     shown = entries[:MOST_EVIDENCE]
-    evidence = tuple(
-        Evidence("events", entry.record.key, role, entry.time, note=notes[place] if place < len(notes) else "")
+    evidence = [
+        Evidence("events", entry.record.key, role, entry.time, None, notes[place] if place < len(notes) else "")
         for place, entry in enumerate(shown)
-    )
-    event_ids = tuple(entry.record.key.event_id for entry in shown)
+    ]
+    event_ids = tuple([entry.record.key.event_id for entry in shown])
     if absence:
         message, severity = judged_absence(log, message, severity)
     return rule.finding(
@@ -55,7 +55,7 @@ def of_session(
         confidence=confidence,
         event_ids=event_ids,
         call_ids=tuple(call_ids),
-        evidence=evidence or (session_evidence(log.key),),
+        evidence=tuple(evidence) or (session_evidence(log.key),),
     )
 
 

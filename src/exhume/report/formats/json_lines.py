@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from exhume.report.wire import compact
+from exhume.report.wire import Items, compact, quoted
 
 
 def render(document: Mapping[str, Any], items: str) -> Iterator[str]:
     """One JSON object a line. Every line has `type`: `report` for the first, `items` (the list's name) for the rest."""
     yield compact({"type": "report", **{key: value for key, value in document.items() if key != items}}) + "\n"
-    for item in document.get(items, ()):
+    listed = document.get(items, ())
+    if isinstance(listed, Items):
+        for text in listed:
+            yield f'{{"type": {quoted(items)}, {text[1:]}\n'
+        return
+    for item in listed:
         yield compact({"type": items, **item}) + "\n"

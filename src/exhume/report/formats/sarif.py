@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
@@ -150,6 +151,7 @@ def _shown(ident: str | None) -> str | None:
     return None if ident is None else printable(ident, limit=_LONGEST)
 
 
+@lru_cache(maxsize=64)  # the parts of a session's name come with each of its findings, and with all their evidence
 def _quoted(text: str) -> str:
     return quote(printable(text, limit=_LONGEST), safe="")
 
