@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from exhume.audit.findings import AuditReport, AuditSummary, Finding, Severity
@@ -297,42 +299,50 @@ def finished(findings: Iterable[Finding]) -> list[Finding]:
 
     A fingerprint that repeats gets the number of its repetition, in the order of times, so that each is unique.
     """
-    arranged = list(findings)
-    worst: dict[tuple[str, str, str], tuple[bool, int]] = {}
-    for finding in arranged:
-        place = _place(finding)
-        rank = (finding.rewound, -finding.severity)
-        if place not in worst or rank < worst[place]:
-            worst[place] = rank
-    arranged.sort(key=lambda finding: (worst[_place(finding)], *_order_in_report(finding)))
-    seen: Counter[str] = Counter()
-    for index, finding in enumerate(arranged):
+    by_place: dict[tuple[str, str, str], list[Finding]] = {}
+    for finding in findings:
+        by_place.setdefault(_place(finding), []).append(finding)
+    sessions = [sorted(group, key=_order_in_session) for group in by_place.values()]
+    sessions.sort(key=lambda group: (group[0].rewound, -group[0].severity, _place(group[0])))  # the worst is first now
+    arranged = []
+    seen: dict[str, int] = {}
+    for finding in chain.from_iterable(sessions):
         mark = fingerprint(finding)
-        seen[mark] += 1
-        if seen[mark] > 1:
-            mark = hashlib.sha256(f"{mark}:{seen[mark]}".encode()).hexdigest()[:32]
-        arranged[index] = replace(finding, fingerprint=mark)
+        number = seen[mark] = seen.get(mark, 0) + 1
+        if number > 1:
+            mark = hashlib.sha256(f"{mark}:{number}".encode()).hexdigest()[:32]
+        marked = replace(finding) if finding.fingerprint else finding  # one that stands in a list already is copied
+        marked.fingerprint = mark
+        arranged.append(marked)
     return arranged
 
 
 def fingerprint(finding: Finding) -> str:
     """32 hexadecimal digits of sha256 over rule, session and subject; each part is preceded by its length."""
-    parts = bytearray()  # hashed at once, which is faster than part by part; a subject is bounded
-    for part in (finding.rule, finding.app_name, finding.user_id, finding.session_id, *finding.subject):
-        if part is None:
-            parts += b"-"
-        else:
-            encoded = part.encode("utf-8", "surrogatepass")
-            parts += b"%d:" % len(encoded)
-            parts += encoded
-    return hashlib.sha256(parts).hexdigest()[:32]
+    told = _measured(finding.rule) + _measured_place(finding.app_name, finding.user_id, finding.session_id)
+    for part in finding.subject:
+        told += _measured(part)
+    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+@lru_cache(maxsize=16)  # findings come session by session
+def _measured_place(*place: str | None) -> str:
+    return "".join(map(_measured, place))
+
+
+def _measured(part: str | None) -> str:
+    """A part of a fingerprint after its length in bytes."""
+    if part is None:
+        return "-"
+    size = len(part) if part.isascii() else len(part.encode("utf-8", "surrogatepass"))
+    return f"{size}:{part}"
 
 
 def _place(finding: Finding) -> tuple[str, str, str]:
     return finding.app_name or "", finding.user_id or "", finding.session_id or ""
 
 
-def _order_in_report(finding: Finding) -> tuple[Any, ...]:
+def _order_in_session(finding: Finding) -> tuple[Any, ...]:
     first = finding.evidence[0].time if finding.evidence else None
     told = (finding.rule, finding.subject, first or 0.0, finding.event_ids, finding.message)
-    return (*_place(finding), finding.rewound, -finding.severity, *told)
+    return (finding.rewound, -finding.severity, *told)
