@@ -127,9 +127,7 @@ def audit(reader: Reader, detection: Detection, options: AuditOptions | None = N
                 told = 0
                 for finding in rule.session(log):
                     told = gathered.add(finding, told, log)
-            for record in records:
-                if record.problems and record.refused:
-                    summary.unreadable += 1
+            summary.unreadable += sum(entry.record.refused for entry in log.troubled)
             log.release()
     for rule in rules:
         for finding in rule.finish():

@@ -248,6 +248,7 @@ class SessionLog:
         scoped: the entries with an `isolation_scope`.
         listing: the entries with `long_running_tool_ids`.
         partials: the entries that are partial; their calls and responses count nowhere.
+        troubled: the entries whose record has problems.
         approvals: requests, decisions and gated calls; None for a session without any trace of a confirmation.
         order_known: False where the order of events cannot be decided; rules that need it stay silent.
         unread: entries whose content could not be read: what they held, a call or a response, is unknown.
@@ -265,6 +266,7 @@ class SessionLog:
     scoped: list[Entry] = field(default_factory=list)
     listing: list[Entry] = field(default_factory=list)
     partials: list[Entry] = field(default_factory=list)
+    troubled: list[Entry] = field(default_factory=list)
     approvals: Approvals | None = None
     order_known: bool = True
     unread: list[Entry] = field(default_factory=list)

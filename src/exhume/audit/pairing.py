@@ -129,24 +129,28 @@ def _take_out(log: SessionLog, records: Sequence[EventRecord]) -> _Traces:
             entry = Entry(record, {}, index, record.time, "", record.invocation_id or "", NO_ACTIONS)
             entries.append(entry)
             log.unread.append(entry)
+            if record.problems:
+                log.troubled.append(entry)
             continue
         author = data.get("author")
         invocation = record.invocation_id or data.get("invocation_id")
         actions = data.get("actions")
-        if type(actions) is not dict:
+        if actions.__class__ is not dict:
             actions = NO_ACTIONS
         entry = Entry(
             record,
             data,
             index,
             record.time,
-            author if type(author) is str else "",
-            invocation if type(invocation) is str else "",
+            author if author.__class__ is str else "",
+            invocation if invocation.__class__ is str else "",
             actions,
         )
         entries.append(entry)
-        if record.problems and _lost_content(record, data):
-            log.unread.append(entry)
+        if record.problems:
+            log.troubled.append(entry)
+            if _lost_content(record, data):
+                log.unread.append(entry)
         if actions and any(actions.values()):
             log.acting.append(entry)
             if actions.get(WANTED_CONFIRMATIONS):
@@ -165,21 +169,21 @@ def _take_out(log: SessionLog, records: Sequence[EventRecord]) -> _Traces:
             log.partials.append(entry)
             continue
         content = data.get("content")
-        if not content or type(content) is not dict:
+        if not content or content.__class__ is not dict:
             continue
         parts = content.get("parts")
-        if not parts or type(parts) is not list:
+        if not parts or parts.__class__ is not list:
             continue
         calls: list[Call] = []
         responses: list[Response] = []
         for part in parts:
-            if type(part) is not dict or (len(part) == 1 and "text" in part):  # far the most parts are text alone
+            if part.__class__ is not dict or (len(part) == 1 and "text" in part):  # far the most parts are text alone
                 continue
             found = part.get("function_call")
-            if type(found) is dict:
+            if found.__class__ is dict:
                 calls.append(Call(call_id(found.get("id")), _name(found.get("name")), found.get("args"), entry, 0))
             found = part.get("function_response")
-            if type(found) is dict:
+            if found.__class__ is dict:
                 ident, name = call_id(found.get("id")), _name(found.get("name"))
                 responses.append(Response(ident, name, found.get("response"), entry, author == "user"))
         if calls:
@@ -283,7 +287,7 @@ def _collect(log: SessionLog) -> None:
     """Makes the lists of the log anew, in the settled order."""
     log.calls = [call for entry in log.entries for call in entry.calls]
     log.responses = [response for entry in log.entries for response in entry.responses]
-    for entries in (log.acting, log.asking, log.scoped, log.listing, log.partials, log.unread):
+    for entries in (log.acting, log.asking, log.scoped, log.listing, log.partials, log.unread, log.troubled):
         entries.sort(key=lambda entry: entry.index)
 
 

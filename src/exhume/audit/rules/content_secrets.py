@@ -208,10 +208,13 @@ def _gather(entry: Entry, into: list[Any], *, texts: bool) -> None:
 
 def _names(log: SessionLog) -> set[str]:
     """All names in what a session's events hold of the application, whatever their depth."""
-    level: list[Any] = [entry.actions for entry in log.acting]
+    level: list[Any] = []
     for entry in log.entries:
         _gather(entry, level, texts=False)
     names: set[str] = set()
+    for entry in log.acting:
+        names.update(entry.actions)
+        level += filter(None, entry.actions.values())
     while level:
         objects: list[dict[str, Any]] = []
         members: list[Iterable[Any]] = []

@@ -16,7 +16,6 @@ from exhume.audit.log import (
     SessionLog,
 )
 from exhume.audit.rule import Context, Rule, register
-from exhume.audit.rules.pickles import entries_with_problems
 from exhume.audit.rules.row_findings import (
     MOST_EVIDENCE,
     of_database,
@@ -100,7 +99,7 @@ class LostActions(Rule):
         row = log.session
         if row is None or not row.state or not log.entries:
             return
-        if any(entry.blind for entry in entries_with_problems(log)):
+        if any(entry.blind for entry in log.troubled):
             self._any_action = True  # not to be decided
             return
         self._with_state += 1
@@ -135,7 +134,7 @@ class LostActions(Rule):
         )
 
     def _unkept(self, log: SessionLog, asking: list[Call]) -> Iterator[Finding]:
-        if any(entry.blind for entry in entries_with_problems(log)):
+        if any(entry.blind for entry in log.troubled):
             return  # the entry may be in the part that could not be read
         kept = {field: _keys(log, field) for field in (WANTED_CONFIRMATIONS, WANTED_CREDENTIALS)}
         answered = {response.id for response in log.responses}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 
 from exhume.audit.digest import quick_digest
 from exhume.audit.findings import Finding, Severity
@@ -10,6 +11,7 @@ from exhume.audit.log import CONFIRMATION, CREDENTIAL, REQUEST_PREFIX, Call, Ent
 from exhume.audit.rule import Rule, register
 from exhume.audit.rules.row_findings import of_session, plural, spelt
 
+_EVENT_ID = attrgetter("record.key.event_id")
 #: Two events this close in time, in seconds, can be one event stored twice.
 _CLOSE = 1.0
 #: So many events are compared pair by pair; more are hashed.
@@ -53,7 +55,7 @@ class RepeatedEvent(Rule):
 
     def session(self, log: SessionLog) -> Iterator[Finding]:
         entries = log.entries
-        if len({entry.record.key.event_id for entry in entries}) < len(entries):
+        if len(set(map(_EVENT_ID, entries))) < len(entries):
             yield from self._same_ids(log)
         start = 0  # of the events that lie close to each other
         last: float | None = None

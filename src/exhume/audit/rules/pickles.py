@@ -11,16 +11,6 @@ from exhume.audit.rule import Rule, register
 from exhume.audit.rules.row_findings import MOST_FINDINGS, of_session, plural, spelt
 from exhume.events.model import Problem
 
-_PROBLEMS = "problems of events"
-
-
-def entries_with_problems(log: SessionLog) -> list[Entry]:
-    """The entries whose record has problems; worked out once a session, for this family and EXH307."""
-    found: list[Entry] | None = log.shared.get(_PROBLEMS)
-    if found is None:
-        found = log.shared[_PROBLEMS] = [entry for entry in log.entries if entry.record.problems]
-    return found
-
 
 class ProblemRule(Rule):
     """Base of the rules that tell what a reader could not read: a finding an event, beyond a bound one for the rest."""
@@ -29,7 +19,7 @@ class ProblemRule(Rule):
     lead: ClassVar[str] = ""
 
     def session(self, log: SessionLog) -> Iterable[Finding]:
-        affected = entries_with_problems(log)
+        affected = log.troubled
         if not affected:
             return ()
         return self._findings(log, affected)

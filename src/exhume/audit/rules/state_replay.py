@@ -10,7 +10,6 @@ from exhume.audit.digest import digest, same
 from exhume.audit.findings import Evidence, Finding, Severity
 from exhume.audit.log import APP, TEMPORARY, USER, Entry, SessionLog
 from exhume.audit.rule import Context, Rule, register
-from exhume.audit.rules.pickles import entries_with_problems
 from exhume.audit.rules.row_findings import MOST_EVIDENCE, MOST_IN_SUBJECT, of_session, spelt
 from exhume.audit.rules.state import delta_names, deltas
 from exhume.events.model import Capability, EventKey, SessionKey, StateRecord
@@ -148,11 +147,12 @@ class StateDrift(Rule):
             return
         last: dict[str, tuple[float, Any, Entry]] = {}
         for entry, delta in deltas(log):
+            if shared.isdisjoint(delta):
+                continue
+            time = _time(entry)
             for name in delta:
-                if name in shared:
-                    time = _time(entry)
-                    if name not in last or time >= last[name][0]:
-                        last[name] = (time, delta[name], entry)
+                if name in shared and (name not in last or time >= last[name][0]):
+                    last[name] = (time, delta[name], entry)
         for name, (time, value, entry) in last.items():
             scope, prefix = (self._app, APP) if name.startswith(APP) else (self._user, USER)
             scope.write(name[len(prefix) :], time, value, entry.record.key)
@@ -232,7 +232,7 @@ class StateDrift(Rule):
 
 
 def _blind(log: SessionLog) -> list[Entry]:
-    return [entry for entry in entries_with_problems(log) if entry.blind]
+    return [entry for entry in log.troubled if entry.blind]
 
 
 def _time(entry: Entry) -> float:
