@@ -5,29 +5,35 @@ Rich markup is off, so that `--help` starts at once and no text is ever interpre
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from inspect import getdoc
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 from typer.main import get_command
 
 from exhume.cli.command import Command
-from exhume.cli.commands import (
-    approvals,
-    audit,
-    catalogue,
-    detect,
-    export,
-    layouts,
-    migrate,
-    scan,
-    schema,
-    show,
-    verify,
-)
 from exhume.cli.config import use
+from exhume.cli.parameters import false_by_default, quick
 
+#: Name of a command -> module in `exhume.cli.commands` and its function. A run imports the one that it is of.
+_COMMANDS = {
+    "detect": ("detect", "command"),
+    "scan": ("scan", "command"),
+    "migrate": ("migrate", "command"),
+    "verify": ("verify", "command"),
+    "audit": ("audit", "command"),
+    "show": ("show", "command"),
+    "approvals": ("approvals", "command"),
+    "export": ("export", "command"),
+    "layouts": ("layouts", "command"),
+    "rules": ("catalogue", "rules"),
+    "explain": ("catalogue", "explain"),
+    "schema": ("schema", "command"),
+}
 _EPILOG = (
     "Exit codes: 0 done; 1 findings, or not what was required; 2 usage; 3 nothing to look at; 4 refused, nothing "
     "written; 5 incomplete or not equal; 70 internal error; 130 interrupted. Every option can also be set as "
@@ -39,6 +45,7 @@ def build() -> Any:
     """The click command that `exhume` is."""
     app = typer.Typer(
         name="exhume",
+        cls=_Group,
         help="Understand, migrate and audit session databases of Google's Agent Development Kit (ADK).",
         epilog=_EPILOG,
         invoke_without_command=True,
@@ -47,24 +54,55 @@ def build() -> Any:
         context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "EXHUME"},
     )
     app.callback()(_root)
-    app.command("detect", cls=Command)(detect.command)
-    app.command("scan", cls=Command)(scan.command)
-    app.command("migrate", cls=Command)(migrate.command)
-    app.command("verify", cls=Command)(verify.command)
-    app.command("audit", cls=Command)(audit.command)
-    app.command("show", cls=Command)(show.command)
-    app.command("approvals", cls=Command)(approvals.command)
-    app.command("export", cls=Command)(export.command)
-    app.command("layouts", cls=Command)(layouts.command)
-    app.command("rules", cls=Command)(catalogue.rules)
-    app.command("explain", cls=Command)(catalogue.explain)
-    app.command("schema", cls=Command)(schema.command)
-    root = get_command(app)
+    root: Any = get_command(app)
+    root.commands = _Commands()
+    root.params = [quick(parameter) for parameter in root.params]
     for parameter in root.params:
         if parameter.name != "config":
             # EXHUME_VERSION in an environment must not turn every command into `--version`
-            setattr(parameter, "allow_from_autoenv", False)  # noqa: B010 - typer does not declare it
+            parameter.allow_from_autoenv = False
     return root
+
+
+class _Commands(Mapping[str, Any]):
+    """The click commands by name; each is made when somebody asks for it."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            app = typer.Typer(rich_markup_mode=None, add_completion=False)
+            app.command(name, cls=Command)(_function(name))
+            self._made[name] = get_command(app)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_COMMANDS)
+
+    def __len__(self) -> int:
+        return len(_COMMANDS)
+
+
+class _Group(TyperGroup):
+    """`exhume` itself, which holds the commands."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """`--help`, which is False unless it is given."""
+        return false_by_default(super().get_help_option(ctx))
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - it is the signature of typer
+        """Lists the commands in typer's form, without their options: to make all those takes longer than the rest."""
+        limit = formatter.width - 6 - max(map(len, _COMMANDS))
+        headings = (Command(name, help=getdoc(_function(name))) for name in _COMMANDS)
+        with formatter.section("Commands"):
+            formatter.write_dl([(heading.name, heading.get_short_help_str(limit)) for heading in headings])
+
+
+def _function(name: str) -> Callable[..., None]:
+    module, function = _COMMANDS[name]
+    found: Callable[..., None] = getattr(import_module(f"exhume.cli.commands.{module}"), function)
+    return found
 
 
 def _root(
