@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import signal
 import sys
-import tempfile
+from collections.abc import Callable
 from types import FrameType
 from typing import NoReturn
 
@@ -19,12 +19,14 @@ def main() -> NoReturn:
     gc.set_threshold(50_000, *gc.get_threshold()[1:])
     try:
         # Python's own KeyboardInterrupt would end in typer, without a word
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, _interrupted)
+        _on_signal(_interrupted)
         code = run(sys.argv[1:])
+        _on_signal(signal.SIG_IGN)  # the run is over, and its exit code stands while Python ends
     except Interrupted as error:  # while modules are imported, or another error is told
+        _on_signal(signal.SIG_IGN)
         complain(error)
         code = int(error.exit_code)
+    gc.freeze()  # the last search for garbage would take a tenth of a short run, for memory that goes with the process
     sys.exit(code)
 
 
@@ -55,6 +57,9 @@ def run(arguments: list[str]) -> int:
         print("  Raise the memory limit of the process, or report the file as a bug of exhume.", file=sys.stderr)
         return int(ExitCode.INCOMPLETE)
     except Exception as error:  # noqa: BLE001 - the one edge: no traceback ever reaches a user
+        if isinstance(error.__cause__, Interrupted):  # while an imported module made a class
+            complain(error.__cause__)
+            return int(ExitCode.INTERRUPTED)
         return _internal(error)
     return code if isinstance(code, int) else int(ExitCode.DONE)
 
@@ -78,12 +83,19 @@ def _internal(error: Exception) -> int:
 
 def _kept(details: list[str]) -> str:
     """Keeps the details of an internal error in a file; says where, or why not."""
+    import tempfile
+
     try:
         with tempfile.NamedTemporaryFile("wb", prefix="exhume-error-", suffix=".txt", delete=False) as file:
             file.write(mask_url("".join(details)).encode("utf-8", "backslashreplace"))
     except OSError as error:
         return f"the details could not be kept: {error.strerror}"
     return f"the details are in {file.name}"
+
+
+def _on_signal(do: Callable[[int, FrameType | None], NoReturn] | signal.Handlers) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, do)
 
 
 def _interrupted(number: int, _frame: FrameType | None) -> NoReturn:
