@@ -20,11 +20,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from exhume.audit.suppress import Suppression
 from exhume.errors import NothingToLookAt, UsageError
 from exhume.redact import printable
+
+if TYPE_CHECKING:
+    from exhume.audit.suppress import Suppression
 
 #: A configuration is written by hand; anything longer is not one.
 _LARGEST = 1 << 20
@@ -205,6 +207,8 @@ def _value(where: _Where, key: str, name: str, value: Any, kind: str) -> Any:
 
 
 def _suppressions(where: _Where, value: Any) -> tuple[Suppression, ...]:
+    from exhume.audit.suppress import Suppression
+
     if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
         raise where.wrong("suppress", "is not an array of tables")
     found = []

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
+from pkgutil import get_data  # importlib.resources takes longer to import than all of this module does
 from typing import Any, NamedTuple
 
 import orjson
@@ -130,8 +130,7 @@ def spell(place: Place) -> str:
 
 @cache
 def _document() -> dict[str, Any]:
-    raw = resources.files("exhume.events").joinpath("model_fields.json").read_bytes()
-    document: dict[str, Any] = orjson.loads(raw)
+    document: dict[str, Any] = orjson.loads(get_data("exhume.events", "model_fields.json") or b"")
     return document
 
 

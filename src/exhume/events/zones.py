@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import cache
-from importlib import resources
+from io import BytesIO
+from pkgutil import get_data  # importlib.resources takes longer to import than all of this module does
 from zoneinfo import ZoneInfo
 
 from exhume.errors import UsageError
@@ -110,8 +111,7 @@ def load_zone(name: str) -> Zone:
 
 def _packaged(name: str) -> ZoneInfo | None:
     try:
-        with resources.files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as file:
-            return ZoneInfo.from_file(file, key=name)
+        return ZoneInfo.from_file(BytesIO(get_data("tzdata", f"zoneinfo/{name}") or b""), key=name)
     except (OSError, ValueError):  # no such file, a folder, or a file that is not a zone
         return None
 
@@ -119,7 +119,7 @@ def _packaged(name: str) -> ZoneInfo | None:
 @cache
 def _all_names() -> tuple[str, ...]:
     """Every zone of the package, preferred ones first, then by name."""
-    listed = resources.files("tzdata").joinpath("zones").read_text().split()
+    listed = (get_data("tzdata", "zones") or b"").decode().split()
     return (*PREFERRED, *sorted(set(listed) - set(PREFERRED)))
 
 

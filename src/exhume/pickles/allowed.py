@@ -8,7 +8,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from importlib import resources
+from pkgutil import get_data  # importlib.resources takes longer to import than all of this module does
 from typing import Literal
 
 from exhume.errors import UsageError
@@ -39,7 +39,7 @@ class AllowedGlobal:
 @functools.cache
 def reviewed() -> Mapping[tuple[str, str], AllowedGlobal]:
     """The reviewed set: (module, name) -> entry."""
-    text = resources.files(__package__).joinpath("allowed_globals.json").read_text(encoding="utf-8")
+    text = get_data("exhume.pickles", "allowed_globals.json") or b""
     return {
         (module, name): AllowedGlobal(
             kind=entry["kind"],
