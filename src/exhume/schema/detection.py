@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from exhume.stores.interface import StoreInfo, Table
 
@@ -27,8 +28,7 @@ class Layout(enum.StrEnum):
     FOREIGN = "foreign"
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseRange:
+class ReleaseRange(NamedTuple):
     """ADK releases, both inclusive, that can have written a store; an end that nothing bounds is None."""
 
     first: str | None = None

@@ -57,8 +57,8 @@ def _as_named_there(spec: LayoutSpec, tables: Mapping[str, Table]) -> LayoutSpec
     real = {table.name: tables[table.logical].name for table in spec.tables if table.logical in tables}
     return replace(
         spec,
-        tables=tuple(replace(table, name=real.get(table.name, table.name)) for table in spec.tables),
-        indexes=tuple(replace(index, table=real.get(index.table, index.table)) for index in spec.indexes),
+        tables=tuple(table._replace(name=real.get(table.name, table.name)) for table in spec.tables),
+        indexes=tuple(index._replace(table=real.get(index.table, index.table)) for index in spec.indexes),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from exhume.schema.detection import Layout
 
@@ -27,8 +28,7 @@ class ColumnType(enum.Enum):
     EPOCH = "epoch"
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnSpec:
+class ColumnSpec(NamedTuple):
     """A declared column. `length` in characters is for VARCHAR alone; None there means no limit."""
 
     name: str
@@ -37,8 +37,7 @@ class ColumnSpec:
     nullable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TableSpec:
+class TableSpec(NamedTuple):
     """A declared table. `logical` is its name in `Detection.tables`; `sessions_key` are the columns that refer to
     a session (ON DELETE CASCADE), empty where there is no foreign key."""
 
@@ -53,8 +52,7 @@ class TableSpec:
         return tuple(column.name for column in self.columns)
 
 
-@dataclass(frozen=True, slots=True)
-class IndexSpec:
+class IndexSpec(NamedTuple):
     """A declared index: (column, is it descending) in order."""
 
     name: str
@@ -90,9 +88,9 @@ class LayoutSpec:
             return self
         return replace(
             self,
-            tables=tuple(replace(table, name=prefix + table.name) for table in self.tables),
+            tables=tuple(table._replace(name=prefix + table.name) for table in self.tables),
             indexes=tuple(
-                replace(index, name=prefix + index.name, table=prefix + index.table) for index in self.indexes
+                index._replace(name=prefix + index.name, table=prefix + index.table) for index in self.indexes
             ),
         )
 

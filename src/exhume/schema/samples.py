@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from exhume.stores.interface import Cell, Store
 
@@ -23,8 +23,7 @@ _SNAKE_KEYS = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(NamedTuple):
     """Number of sampled cells by what they hold; `seen` counts those that are not NULL.
 
     `camel` and `snake` count JSON by the spelling of its keys, `milliseconds` counts numbers that are epoch

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -88,7 +87,7 @@ def _add_column(operations: Operations, table: str, spec: ColumnSpec) -> None:
     from exhume.schema.metadata import sqlalchemy_column
 
     # Rows that are there have no value for it, whatever the layout declares.
-    operations.add_column(table, sqlalchemy_column(replace(spec, nullable=True)))
+    operations.add_column(table, sqlalchemy_column(spec._replace(nullable=True)))
 
 
 def _create_index(operations: Operations, index: IndexSpec, table: str) -> None:
