@@ -160,14 +160,15 @@ def _take_out(log: SessionLog, records: Sequence[EventRecord]) -> _Traces:
                 log.asking.append(entry)
             if actions.get("rewind_before_invocation_id"):
                 traces.rewinds = True
-        if data.get("isolation_scope"):
-            log.scoped.append(entry)
         if data.get("long_running_tool_ids"):
             log.listing.append(entry)
-        if data.get("partial"):
-            entry.partial = True
-            log.partials.append(entry)
-            continue
+        if not record.plain:
+            if data.get("isolation_scope"):
+                log.scoped.append(entry)
+            if data.get("partial"):
+                entry.partial = True
+                log.partials.append(entry)
+                continue
         content = data.get("content")
         if not content or content.__class__ is not dict:
             continue
@@ -179,6 +180,8 @@ def _take_out(log: SessionLog, records: Sequence[EventRecord]) -> _Traces:
         for part in parts:
             if part.__class__ is not dict or (len(part) == 1 and "text" in part):  # far the most parts are text alone
                 continue
+            if record.plain:
+                log.parts.append(part)
             found = part.get("function_call")
             if found.__class__ is dict:
                 calls.append(Call(call_id(found.get("id")), _name(found.get("name")), found.get("args"), entry, 0))

@@ -81,6 +81,8 @@ class EventRecord:
         problems: what could not be read, or must be told.
         columns: names for `raw`.
         raw: the cells of the row as stored; may be empty where `source` is not None (see `ReadOptions.raw_events`).
+        plain: is the event known to have only the fields, and in its content the names, that most events have
+            (`exhume.events.shapes.is_plain`)? False also where nobody looked.
         source: for layouts that hold an event as one JSON text, its bytes as stored (for cheap pre-checks), else None.
     """
 
@@ -95,6 +97,7 @@ class EventRecord:
     columns: tuple[str, ...] = ()
     raw: Row = ()
     source: bytes | None = None
+    plain: bool = False
 
     @property
     def refused(self) -> bool:

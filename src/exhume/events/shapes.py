@@ -472,6 +472,51 @@ def _spelt_by_adk(data: dict[str, Any]) -> bool:
     return actions.__class__ is not dict or actions_names.issuperset(actions)
 
 
+def is_plain(data: dict[str, Any]) -> bool:
+    """Has an event only fields that most events have, and are the names in its content and actions ADK's own?"""
+    _, actions_names, _, part_names = _snake_names()
+    if not COMMON_FIELDS.issuperset(data):
+        return False
+    content = data.get("content")
+    if content.__class__ is dict:
+        if not COMMON_CONTENT.issuperset(content):
+            return False
+        parts = content.get("parts")
+        if parts.__class__ is list:
+            for part in parts:
+                if part.__class__ is not dict or not part_names.issuperset(part):
+                    return False
+        elif parts is not None:
+            return False
+    elif content is not None:
+        return False
+    actions = data.get("actions")
+    return actions.__class__ is dict and actions_names.issuperset(actions)
+
+
+#: Fields of most events; what they hold of the application lies in `content` and `actions`. None is camelCase.
+COMMON_FIELDS = frozenset(
+    {
+        "actions",
+        "author",
+        "avg_logprobs",
+        "branch",
+        "content",
+        "finish_reason",
+        "id",
+        "invocation_id",
+        "long_running_tool_ids",
+        "model_version",
+        "node_info",
+        "timestamp",
+        "turn_complete",
+        "usage_metadata",
+    }
+)
+#: Fields of a content; all that it holds is in the parts.
+COMMON_CONTENT = frozenset({"parts", "role"})
+
+
 @cache
 def _snake_names() -> tuple[frozenset[str], ...]:
     """Python names of the fields of an event, its actions (but `compaction`, which holds a content of its own), its

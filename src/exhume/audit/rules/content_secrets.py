@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+import orjson
+
 from exhume.audit.findings import Finding, Severity
 from exhume.audit.log import Entry, SessionLog
 from exhume.audit.rule import Context, Rule, register
@@ -13,6 +15,7 @@ from exhume.audit.rules.row_findings import MOST_IN_SUBJECT, of_session, of_stat
 from exhume.errors import ExhumeError
 from exhume.events.json_text import BACKSLASH, parse
 from exhume.events.model import StateRecord
+from exhume.events.shapes import COMMON_CONTENT, COMMON_FIELDS
 
 #: Last words of names whose values are secrets. `exhume.audit.secrets` hides by a wider net, since hiding too much
 #: costs little; here each name is a finding.
@@ -33,6 +36,8 @@ _SECRET_ENDS = (
 )
 _SECRET_WORDS = frozenset("".join(words) for words in _SECRET_ENDS)
 _SECRET_NAMES = frozenset({"authorization", "proxyauthorization"})
+#: One of these is in each of those names.
+_WORDS_OF_SECRETS = (b"secret", b"token", b"key", b"assertion", b"password", b"authorization")
 _LAST_LETTERS = frozenset(
     letter for word in (*_SECRET_WORDS, *_SECRET_NAMES) for letter in (word[-1], word[-1].upper())
 )
@@ -49,24 +54,6 @@ _MOST_STEPS = 50_000
 _MOST_PLACES = 50
 #: How many texts inside texts are looked into.
 _DEEPEST_TEXT = 3
-#: Fields of an event that hold neither data of the application nor anything nested but what is looked at apart.
-_PLAIN = frozenset(
-    {
-        "actions",
-        "author",
-        "branch",
-        "content",
-        "id",
-        "invocation_id",
-        "long_running_tool_ids",
-        "model_version",
-        "node_info",
-        "timestamp",
-        "usage_metadata",
-    }
-)
-#: Fields of a content; all it holds is in the parts.
-_PLAIN_CONTENT = frozenset({"parts", "role"})
 #: Names that are kept; those as long as an id are ids, which do not come again.
 _MOST_NAMES, _LONGEST_NAME = 10_000, 36
 #: How a text begins that may be JSON.
@@ -126,8 +113,8 @@ def _is_secret(name: str, parent: str, value: Any) -> bool:
 class QuickLook:
     """A quick look at a session: is there a name that can be a secret's, or a text that can be JSON?
 
-    The names of a whole session are gathered and looked at together; they repeat from session to session, so those that
-    are known to be harmless are kept. This costs less than a search of the stored text for each of the names.
+    What the application gave is written as one JSON text and searched for the words in such names. Where one is found,
+    each event is walked; names repeat from event to event, so those that are known to be harmless are kept.
     """
 
     __slots__ = ("_harmless",)
@@ -138,7 +125,7 @@ class QuickLook:
     def may_hold_secret(self, log: SessionLog) -> list[Entry]:
         """The entries to look at closely, in causal order."""
         entries = log.entries
-        if not self._learn(_names(log) - self._harmless):
+        if not _mentions_secret(log):
             entries = [entry for entry in entries if _quotes(entry.record.source)]
         return [entry for entry in entries if self._walk(entry)]
 
@@ -179,6 +166,20 @@ class QuickLook:
         return False
 
 
+def _mentions_secret(log: SessionLog) -> bool:
+    """Is a word of the names of secrets in any name, or text, of what a session's events hold of the application?"""
+    given: list[Any] = [entry.actions for entry in log.acting]
+    given += log.parts
+    for entry in log.entries:
+        if not entry.record.plain:
+            _gather(entry, given, texts=False)
+    try:
+        written = orjson.dumps(given).lower()
+    except TypeError:  # an integer beyond 64 bits, a lone surrogate, or too deep
+        return True
+    return any(word in written for word in _WORDS_OF_SECRETS)
+
+
 def _quotes(source: bytes | None) -> bool:
     """Can a text in the event be JSON that names anything? Then its quotes are escaped. True where nothing is known."""
     return source is None or (BACKSLASH in source and (b'\\"' in source or b"\\u0022" in source))
@@ -188,45 +189,18 @@ def _gather(entry: Entry, into: list[Any], *, texts: bool) -> None:
     """Adds what of an entry, beside its actions, can be data of the application; of parts that are text alone the text,
     or nothing."""
     data = entry.data
-    if not _PLAIN.issuperset(data):
-        into.append({name: data[name] for name in data.keys() - _PLAIN})
+    if not COMMON_FIELDS.issuperset(data):
+        into.append({name: data[name] for name in data.keys() - COMMON_FIELDS})
     content = data.get("content")
-    if content.__class__ is not dict or not _PLAIN_CONTENT.issuperset(content):
+    parts = content.get("parts") if content.__class__ is dict and COMMON_CONTENT.issuperset(content) else None
+    if parts.__class__ is not list:
         into.append(content)
         return
-    parts = content.get("parts")
-    if parts.__class__ is not list:
-        into.append(parts)
-        return
     for part in parts:
-        if part.__class__ is dict and len(part) == 1 and "text" in part:
-            if texts:
-                into.append(part["text"])
-        else:
+        if part.__class__ is not dict or len(part) != 1 or "text" not in part:
             into.append(part)
-
-
-def _names(log: SessionLog) -> set[str]:
-    """All names in what a session's events hold of the application, whatever their depth."""
-    level: list[Any] = []
-    for entry in log.entries:
-        _gather(entry, level, texts=False)
-    names: set[str] = set()
-    for entry in log.acting:
-        names.update(entry.actions)
-        level += filter(None, entry.actions.values())
-    while level:
-        objects: list[dict[str, Any]] = []
-        members: list[Iterable[Any]] = []
-        for one in level:
-            if one.__class__ is dict:
-                objects.append(one)
-                members.append(one.values())
-            elif one.__class__ is list:
-                members.append(one)
-        names.update(*objects)
-        level = [one for items in members for one in items if one and (one.__class__ is dict or one.__class__ is list)]
-    return names
+        elif texts:
+            into.append(part["text"])
 
 
 @register

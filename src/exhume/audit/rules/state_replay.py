@@ -197,7 +197,8 @@ class StateDrift(Rule):
             return ()
         # events older than the session belong to an earlier one of the same id (EXH301)
         begun = float("-inf") if session.create_time is None else session.create_time - 1.0
-        written = [(entry, delta) for entry, delta in written if entry.time is None or entry.time >= begun]
+        if (written[0][0].time or begun - 1.0) < begun:  # in order of time
+            written = [(entry, delta) for entry, delta in written if entry.time is None or entry.time >= begun]
         last: dict[str, Any] = {}
         for _, delta in written:
             last.update(delta)
@@ -213,8 +214,9 @@ class StateDrift(Rule):
         sought = set(differing)
         writers: dict[str, Entry] = {}
         for entry, delta in reversed(written):
-            for name in sought & delta.keys():
-                writers[name] = entry
+            if sought.isdisjoint(delta):
+                continue
+            writers.update(dict.fromkeys(sought & delta.keys(), entry))
             sought -= delta.keys()
             if not sought:
                 break

@@ -10,7 +10,7 @@ from typing import Any
 from exhume.events.json_text import EVENT_DEPTH, NotJson, parse
 from exhume.events.model import Capability, EventKey, EventRecord, Loss, Problem
 from exhume.events.readers.base import TableReader, cell_bytes, cell_text, kind_of, unreadable
-from exhume.events.shapes import canonical, looks_camel
+from exhume.events.shapes import canonical, is_plain, looks_camel
 from exhume.events.times import epoch_seconds
 from exhume.schema.detection import Layout
 from exhume.stores.interface import Cell, Row
@@ -85,6 +85,7 @@ class V1Reader(TableReader):
         problems: tuple[Problem, ...] = ()
         source: bytes | None = None
         data: dict[str, Any] | None = None
+        plain = False
         time = column_time
         if cell is None:
             problems = (unreadable("event_data", "event_data is NULL; ADK reads an empty event", cell, fatal=False),)
@@ -103,7 +104,8 @@ class V1Reader(TableReader):
             if column_time is not None:
                 data["timestamp"] = column_time
         else:
-            if looks_camel(data, source or b""):
+            plain = is_plain(data)
+            if not plain and looks_camel(data, source or b""):
                 data = canonical(data)
             stamp = data.get("timestamp")
             if type(stamp) is float:
@@ -115,7 +117,9 @@ class V1Reader(TableReader):
                     problems = (*problems, unreadable("event_data", "its timestamp is no time", cell))
             elif stamp is not None:
                 problems = (*problems, unreadable("event_data", f"its timestamp is {kind_of(stamp)}", cell))
-        return EventRecord(key, position, invocation_id, column_time, time, data, losses, problems, names, row, source)
+        return EventRecord(
+            key, position, invocation_id, column_time, time, data, losses, problems, names, row, source, plain
+        )
 
     def column_time(self, cell: Cell) -> float | None:
         """The time column as epoch seconds, a naive time read as UTC."""
