@@ -6,9 +6,11 @@ make may repeat, so a response belongs to the newest call before it (as google-a
 
 from __future__ import annotations
 
+import operator
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from exhume.audit.confirmations import read_approvals
@@ -80,6 +82,10 @@ def _by_time(records: Sequence[EventRecord]) -> tuple[Sequence[EventRecord], boo
 
     An event whose time cannot be read stands behind its neighbour in storage order.
     """
+    times: list[Any] = [record.time for record in records]
+    with suppress(TypeError):  # of a None
+        if len(times) > 1 and all(map(operator.lt, times, times[1:])):  # nearly always, and never with a NaN
+            return records, False
     ordered = True
     ties = False
     last = float("-inf")
@@ -104,8 +110,7 @@ def _by_time(records: Sequence[EventRecord]) -> tuple[Sequence[EventRecord], boo
     if any(record.time is None or record.time != record.time for record in records):
         return _by_time_carried(records), True
     arranged = sorted(records, key=lambda record: (record.time, record.position))
-    times = {record.time for record in arranged}
-    return arranged, len(times) < len(arranged)
+    return arranged, len(set(times)) < len(arranged)
 
 
 def _by_time_carried(records: Iterable[EventRecord]) -> list[EventRecord]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from exhume.errors import NothingToLookAt
@@ -24,6 +26,8 @@ _CACHE_KIB = 4_000
 _STEPS_PER_LOOK = 200_000
 _STEPS_AT_LEAST = 4_000_000
 _STEPS_PER_BYTE = 16
+#: Row numbers that are looked at together when rows are counted.
+_ROWS_AT_ONCE = 10_000
 #: Notes of a store that are told; a hostile schema can give cause for any number.
 _NOTES = 20
 
@@ -327,11 +331,14 @@ class SqliteStore:
         row_name = self._row_names[table.name]
         if row_name is None:
             return sum(1 for _ in self._run(f"SELECT 1 FROM {quoted(table.name)} NOT INDEXED"))
-        number, last = 0, -(2**63) - 1
-        for (position,) in self._run(f"SELECT {row_name} FROM {quoted(table.name)} NOT INDEXED"):
-            if not isinstance(position, int) or position <= last:
+        number = 0
+        last: list[Any] = [-(2**63) - 1]
+        rows: Iterator[tuple[Any, ...]] = self._run(f"SELECT {row_name} FROM {quoted(table.name)} NOT INDEXED")
+        while positions := [position for (position,) in itertools.islice(rows, _ROWS_AT_ONCE)]:
+            if set(map(type, positions)) != {int} or not all(map(operator.lt, [*last, *positions], positions)):
                 raise damaged(self._name, "row numbers are out of order")
-            number, last = number + 1, position
+            number += len(positions)
+            last = positions[-1:]
         return number
 
     def _has_other_keys(self, table: Table, columns: Sequence[str]) -> bool:
