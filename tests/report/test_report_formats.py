@@ -20,9 +20,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exhume._version import __version__
-from exhume.audit.findings import AuditReport, AuditSummary, Evidence, Finding, Severity
+from exhume.audit.findings import AuditReport, AuditSummary, Confidence, Evidence, Finding, Severity
 from exhume.errors import UsageError
 from exhume.events.model import EventKey
+from exhume.report.audit_report import finding_json
 from exhume.report.formats import Format, Look, Report, render
 from exhume.report.results import of_audit, of_detection, of_ledger, of_migration, of_scan, of_timeline, of_verify
 from exhume.report.rule_pages import rule_pages
@@ -255,3 +256,63 @@ def test_any_text_in_any_place_is_rendered(text: str, number: float) -> None:
             ET.fromstring(shown)
         elif fmt in (Format.JSON, Format.SARIF):
             json.loads(shown)
+
+
+@given(
+    texts=st.lists(st.text(st.characters(codec=None), max_size=20), min_size=9, max_size=9),
+    place=st.tuples(*[st.none() | st.text(st.characters(codec=None), max_size=5)] * 3),
+    rewound=st.booleans(),
+    suppressed=st.none() | ANY_TEXT,
+)
+def test_the_json_of_a_finding_says_what_the_finding_says(
+    texts: list[str], place: tuple[str | None, ...], rewound: bool, suppressed: str | None
+) -> None:
+    app_name, user_id, session_id = place
+    evidence = Evidence("events", EventKey(*texts[:4]), texts[4], 0.25, suppressed, texts[5])
+    finding = Finding(
+        texts[6],
+        "name",
+        Severity.WARNING,
+        texts[7],
+        app_name,
+        user_id,
+        session_id,
+        Confidence.INFERRED,
+        (texts[0], texts[1]),
+        (texts[2],),
+        (evidence, evidence),
+        texts[8],
+        fingerprint="f",
+        rewound=rewound,
+        suppressed=suppressed,
+    )
+    told = {
+        "table": "events",
+        **dict(zip(("app_name", "user_id", "session_id", "event_id"), texts, strict=False)),
+        "role": texts[4],
+        "time": "1970-01-01T00:00:00.250000Z",
+        "call_id": suppressed,
+        "note": texts[5],
+    }
+    written = finding_json(finding)
+    assert written.isascii()
+    # a pair of surrogates is one character once it was JSON
+    assert json.loads(written) == json.loads(
+        json.dumps(
+            {
+                "rule": texts[6],
+                "name": "name",
+                "severity": "warning",
+                "confidence": "inferred",
+                **dict(zip(("app_name", "user_id", "session_id"), place, strict=True)),
+                "event_ids": texts[:2],
+                "call_ids": [texts[2]],
+                "message": texts[7],
+                "todo": texts[8],
+                "fingerprint": "f",
+                "rewound": rewound,
+                "suppressed": suppressed,
+                "evidence": [told, told],
+            }
+        )
+    )
