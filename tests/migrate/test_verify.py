@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from exhume.errors import NothingToLookAt, UsageError
 from exhume.events.interface import ReadOptions
+from exhume.events.json_text import MAX_DEPTH
 from exhume.events.model import EventKey
 from exhume.migrate.interface import MigrateOptions, VerifyOptions, VerifyReport
 from exhume.migrate.run import migrate
@@ -165,6 +167,21 @@ def test_bytes_that_are_no_utf8_are_no_difference_in_v1(adk_db: Callable[[str], 
     source = change(adk_db(SERVICE), "UPDATE events SET invocation_id = CAST(x'69ff' AS TEXT) WHERE rowid = 7")
     migrate(source, tmp_path / "v1.db")
     assert verify(source, tmp_path / "v1.db").equal
+
+
+def test_what_was_migrated_from_the_deepest_column_is_read_back(tmp_path: Path) -> None:
+    deep = '{"parts":[{"function_response":{"name":"t","response":' + '{"a":' * (MAX_DEPTH - 4) + "1"
+    content = deep + "}" * (MAX_DEPTH - 4) + '}}],"role":"user"}'
+    source = Path(shutil.copy(FIXTURES / "refund-desk-1.21.0.db", tmp_path / "v0.db"))
+    change(source, f"UPDATE events SET content = '{content}' WHERE rowid = 1")
+    for destination in ("v1.db", "sqlite-service.db"):
+        migrate(source, tmp_path / destination, MigrateOptions(to=destination.removesuffix(".db")))
+        assert verify(source, tmp_path / destination).equal
+        source = tmp_path / destination
+    change(
+        source, f"UPDATE events SET event_data = replace(event_data, '{{\"a\":1}}', '{{\"a\":{'[' * 60 + ']' * 60}}}')"
+    )
+    assert migrate(source, tmp_path / "deeper.db").status == "refused"
 
 
 @pytest.mark.parametrize(

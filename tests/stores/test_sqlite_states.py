@@ -373,9 +373,13 @@ def test_pages_that_unfold_to_endless_rows_are_stopped(tmp_path: Path) -> None:
             list(store.rows("t", ["a"], order_by=["a"]))
 
 
+@pytest.mark.parametrize("at_once", [1, 2, 3, 100])
 @pytest.mark.parametrize("number", [1, 3, 5, 100])
-def test_rows_cannot_hide_behind_row_numbers(tmp_path: Path, number: int) -> None:
+def test_rows_cannot_hide_behind_row_numbers(
+    tmp_path: Path, number: int, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The fourth row gets the number of another, or one out of order: a look-up by number would miss it silently."""
+    monkeypatch.setattr("exhume.stores.sqlite._ROWS_AT_ONCE", at_once)
     path = tmp_path / "forged.db"
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE t (a)")
