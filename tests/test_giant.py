@@ -63,3 +63,24 @@ def test_reading_commands_say_something(command: list[str], giant: Path, tmp_pat
     done = run(command[0], giant, *command[1:], cwd=tmp_path)
     assert done.returncode == 0
     assert done.stdout
+
+
+def test_many_large_values_in_one_session_are_audited(tmp_path: Path) -> None:
+    """Each is below what is handled on its own; together they are more than a library could write at once."""
+    assert run("migrate", REFUND_DESK, "out.db", cwd=tmp_path).returncode == 0
+    connection = sqlite3.connect(tmp_path / "out.db")
+    app, user, session = connection.execute("SELECT app_name, user_id, session_id FROM events LIMIT 1").fetchone()
+    body = {"items": ["y" * 39_000] * 100}
+    for number in range(60):
+        part = {"function_response": {"id": f"adk-{number}", "name": "search", "response": body}}
+        data = {"author": "a", "actions": {}, "content": {"role": "user", "parts": [part]}, "timestamp": 2e9 + number}
+        connection.execute(
+            "INSERT INTO events (id, app_name, user_id, session_id, invocation_id, timestamp, event_data)"
+            " VALUES (?, ?, ?, ?, 'i', '2033-05-18 03:33:20.000000', ?)",
+            (f"large-{number}", app, user, session, json.dumps(data)),
+        )
+    connection.commit()
+    connection.close()
+    done = run("audit", "out.db", "--format", "json", "--ignore", "EXH2", cwd=tmp_path)
+    assert done.returncode in (0, 1), done.stderr
+    assert json.loads(done.stdout)["summary"]["events"] == 72

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import unicodedata
 
 import pytest
@@ -34,6 +35,13 @@ def test_printable_is_one_harmless_line_and_stable(text: str) -> None:
     shown = printable(text)
     assert not {unicodedata.category(char) for char in shown} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
     assert printable(shown) == shown
+
+
+def test_every_character_that_is_hidden_becomes_visible() -> None:
+    for code in range(sys.maxunicode + 1):
+        shown = printable(chr(code))
+        hidden = unicodedata.category(chr(code)) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+        assert (shown == chr(code)) is not hidden, code
 
 
 def test_limit_ends_in_an_ellipsis() -> None:

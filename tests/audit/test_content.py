@@ -6,13 +6,14 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from exhume.audit.pairing import build_log
 from exhume.audit.rules.content_json import not_portable
 from exhume.audit.rules.content_secrets import QuickLook, names_secret, secret_places
 from exhume.events.model import EventKey, EventRecord, SessionKey
+from exhume.events.shapes import is_plain, looks_camel
 from tests.audit.building import run
 
 TEXTS = st.text(st.characters(codec=None) | st.sampled_from(["\x00", "\ud83d", "\ude00", "\\", "u", '"', "0"]))
@@ -106,17 +107,22 @@ PARTS = st.lists(
     | DATA,
     max_size=3,
 )
+ACTIONS = st.fixed_dictionaries({"state_delta": DATA, "artifact_delta": st.just({})})
 EVENTS = st.fixed_dictionaries(
+    {"author": st.just("a"), "actions": ACTIONS, "content": st.fixed_dictionaries({"parts": PARTS})}
+) | st.fixed_dictionaries(
     {"author": st.just("a")},
     optional={
         "content": st.fixed_dictionaries({"parts": PARTS}, optional={"role": st.just("user"), "password": DATA}) | DATA,
-        "actions": st.fixed_dictionaries({"state_delta": DATA, "artifact_delta": st.just({})}),
+        "actions": ACTIONS,
         "custom_metadata": DATA,
         "api_key": DATA,
     },
 )
 
 
+@example([({"author": "a", "content": {"parts": [{"text": {"Password": "hunter2"}}]}}, True)])
+@example([({"author": "a", "actions": {}, "content": {"parts": [{"text": {"Password": "hunter2"}}]}}, False)])
 @given(st.lists(st.tuples(EVENTS, st.sampled_from([None, True, False])), max_size=4))
 def test_the_quick_look_passes_over_no_secret(events: list[tuple[dict[str, Any], bool | None]]) -> None:
     session = SessionKey("app", "user", "s")
@@ -127,8 +133,15 @@ def test_the_quick_look_passes_over_no_secret(events: list[tuple[dict[str, Any],
     for record, (data, ascii_only) in zip(records, events, strict=True):
         if ascii_only is not None:  # else a layout that has no text of the whole event
             record.source = json.dumps(data, ensure_ascii=ascii_only).encode()
+            record.plain = is_plain(data)
     seen = {entry.event_id for entry in QuickLook().may_hold_secret(build_log(session, None, records))}
     assert {record.key.event_id for record in records if secret_places(record.data)} <= seen
+
+
+@given(EVENTS)
+def test_a_plain_event_is_spelt_by_adk(data: dict[str, Any]) -> None:
+    if is_plain(data):
+        assert not looks_camel(data, json.dumps(data).encode())
 
 
 def test_a_place_is_named_in_full() -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exhume.audit.secrets import HIDDEN, hide, is_secret_name
+from exhume.events.json_text import EVENT_DEPTH
 
 
 @pytest.mark.parametrize(
@@ -109,3 +110,10 @@ def test_what_holds_no_secret_is_left_alone(value: Any) -> None:
 def test_hiding_twice_changes_nothing_more(value: Any) -> None:
     once = hide({"password": value, "x": [{"access_token": "t"}, value]})
     assert hide(once) == once
+
+
+def test_all_that_readers_give_is_looked_into() -> None:
+    deep: Any = {"api_key": "hunter2"}
+    for _ in range(EVENT_DEPTH - 1):
+        deep = [deep]
+    assert "hunter2" not in json.dumps(hide(deep))

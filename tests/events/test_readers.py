@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from exhume.errors import NothingToLookAt, Refused
+from exhume.events.interface import ReadOptions
 from exhume.events.model import Capability, EventKey
 from exhume.events.readers import open_reader, readable_layouts
 from exhume.events.readers.base import read_state
+from exhume.schema.detect import detect
 from exhume.schema.detection import Detection, Layout, ReleaseRange
 from exhume.stores import open_store
 from exhume.stores.interface import Cell, StoreInfo
@@ -252,6 +256,28 @@ def test_times_in_other_forms_are_kept(reading: Reading, tmp_path: Path, cell: C
     assert not record.refused
 
 
+@pytest.mark.parametrize(
+    "cell", ["2026-01-01T12:00:00.00000Z", "2026-01-01T12:00:00.0+0000", "2026-01-01 12:00:00.000000"]
+)
+def test_a_time_as_long_as_one_of_adk_may_have_a_zone(reading: Reading, tmp_path: Path, cell: str) -> None:
+    record = only(reading(v1_with(tmp_path / "a.db", "{}", time=cell)).events())
+    assert (len(cell), record.column_time) == (26, 1_767_268_800.0)
+
+
+@pytest.mark.parametrize("name", ["db-2.13.0-utc", "sqlitesvc-2.13.0-utc", "db-1.21.0-utc"])
+def test_events_without_their_rows_are_the_same_events(adk_db: Callable[[str], Path], name: str) -> None:
+    path = adk_db(name)
+    with closing(open_store(path)) as store:
+        detection = detect(store)
+        whole = list(open_reader(store, detection, ReadOptions()).events())
+        spare = list(open_reader(store, detection, ReadOptions(raw_events=False)).events())
+    assert whole
+    if detection.layout is not Layout.V0:  # whose rows rules look at
+        assert all(record.raw and not other.raw for record, other in zip(whole, spare, strict=True))
+        whole = [replace(record, raw=(), columns=()) for record in whole]
+    assert spare == whole
+
+
 def test_columns_of_the_application_s_own_are_told(reading: Reading, tmp_path: Path) -> None:
     path = make_v0(tmp_path / "a.db", [Written("s", utc("2026-01-01 12:00:00"))])
     execute(path, "ALTER TABLE events ADD COLUMN tenant TEXT DEFAULT 'acme'")
@@ -343,19 +369,22 @@ def test_adk_java_contrib(tmp_path: Path) -> None:
         INSERT INTO adk_sessions VALUES ('a', 'u', 's', '{}', '2026-01-01 12:00:00', '2026-01-01 12:00:00');
         INSERT INTO adk_events VALUES (7, 'a', 'u', 's', 'e', '{"id": "e", "invocationId": "i", "timestamp":
          1767268800500, "actions": {"stateDelta": {"kK": 1}}}', '2026-01-01 12:00:00');
-        INSERT INTO adk_app_state VALUES ('a', 'x', '{"deep": 1}'), ('a', 'y', '2'), ('b', 'x', 'not json');
+        INSERT INTO adk_app_state VALUES ('a', 'x', '{"deep": 1}'), ('a', 'y', '2'), ('b', 'x', 'not json'),
+         ('c', 'x', '[NaN, {"k": 1, "k": 2}]'), ('c', 'y', NULL);
         """,
     )
     tables = {"sessions": "adk_sessions", "events": "adk_events"}
     tables |= {"app_states": "adk_app_state", "user_states": "adk_user_state"}
     store, detection = detection_of(path, Layout.JAVA_CONTRIB, tables)
     reader = open_reader(store, detection)
-    record, (first, second), sessions = only(reader.events()), reader.app_states(), list(reader.sessions())
+    record, (first, second, third), sessions = only(reader.events()), reader.app_states(), list(reader.sessions())
     store.close()
     assert (record.position, record.invocation_id, record.time) == (7, "i", 1_767_268_800.5)
     assert (record.data or {})["actions"]["state_delta"] == {"kK": 1}
     assert (first.app_name, first.state) == ("a", {"x": {"deep": 1}, "y": 2})
     assert [problem.rule for problem in second.problems] == ["EXH307"]
+    assert third.state == {"x": [None, {"k": 2}], "y": None}
+    assert [loss.kind for loss in third.losses] == ["duplicate-key", "nan-to-null"]
     assert [one.session_id for one in sessions] == ["s"]
 
 

@@ -265,6 +265,7 @@ def _by_session(events: Iterable[EventRecord]) -> Iterator[tuple[SessionKey, lis
             records = []
             current = session
         source = record.source
+        # which spares nearly every event the call
         records.append(record if source is not None and len(source) <= GIANT else lightened(record))
     if records:
         yield records[0].key.session, records
@@ -295,7 +296,8 @@ def _all_rewound(finding: Finding, log: SessionLog) -> bool:
 def finished(findings: Iterable[Finding]) -> list[Finding]:
     """Findings with their fingerprints, sorted: sessions with the worst first, worst first within a session.
 
-    A fingerprint that repeats gets the number of its repetition, in the order of times, so that each is unique.
+    The findings given are marked themselves; one that has a fingerprint already is copied. A fingerprint that repeats
+    gets the number of its repetition, in the order of times, so that each is unique.
     """
     by_place: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in findings:
@@ -309,7 +311,7 @@ def finished(findings: Iterable[Finding]) -> list[Finding]:
         number = seen[mark] = seen.get(mark, 0) + 1
         if number > 1:
             mark = hashlib.sha256(f"{mark}:{number}".encode()).hexdigest()[:32]
-        marked = replace(finding) if finding.fingerprint else finding  # one that stands in a list already is copied
+        marked = replace(finding) if finding.fingerprint else finding  # the same may be given twice
         marked.fingerprint = mark
         arranged.append(marked)
     return arranged

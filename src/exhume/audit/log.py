@@ -248,7 +248,7 @@ class SessionLog:
         scoped: the entries with an `isolation_scope`.
         listing: the entries with `long_running_tool_ids`.
         partials: the entries that are partial; their calls and responses count nowhere.
-        parts: the parts of plain events (see `EventRecord.plain`) that are not text alone.
+        plain_parts: those parts of plain events (see `EventRecord.plain`) that are not text alone.
         troubled: the entries whose record has problems.
         approvals: requests, decisions and gated calls; None for a session without any trace of a confirmation.
         order_known: False where the order of events cannot be decided; rules that need it stay silent.
@@ -267,7 +267,7 @@ class SessionLog:
     scoped: list[Entry] = field(default_factory=list)
     listing: list[Entry] = field(default_factory=list)
     partials: list[Entry] = field(default_factory=list)
-    parts: list[dict[str, Any]] = field(default_factory=list)
+    plain_parts: list[dict[str, Any]] = field(default_factory=list)
     troubled: list[Entry] = field(default_factory=list)
     approvals: Approvals | None = None
     order_known: bool = True

@@ -10,7 +10,6 @@ import operator
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from typing import Any
 
 from exhume.audit.confirmations import read_approvals
@@ -83,32 +82,10 @@ def _by_time(records: Sequence[EventRecord]) -> tuple[Sequence[EventRecord], boo
     An event whose time cannot be read stands behind its neighbour in storage order.
     """
     times: list[Any] = [record.time for record in records]
-    with suppress(TypeError):  # of a None
-        if len(times) > 1 and all(map(operator.lt, times, times[1:])):  # nearly always, and never with a NaN
-            return records, False
-    ordered = True
-    ties = False
-    last = float("-inf")
-    position = -1
-    for record in records:
-        time = record.time
-        if time is None or time != time:  # noqa: PLR0124 - NaN
-            ordered = False
-            break
-        if time <= last:
-            if time < last:
-                ordered = False
-                break
-            ties = True
-            if record.position < position:
-                ordered = False
-                break
-        last = time
-        position = record.position
-    if ordered:
-        return records, ties
-    if any(record.time is None or record.time != record.time for record in records):
+    if any(time is None or time != time for time in times):  # noqa: PLR0124 - NaN
         return _by_time_carried(records), True
+    if all(map(operator.lt, times, times[1:])):  # nearly always
+        return records, False
     arranged = sorted(records, key=lambda record: (record.time, record.position))
     return arranged, len(set(times)) < len(arranged)
 
@@ -183,10 +160,11 @@ def _take_out(log: SessionLog, records: Sequence[EventRecord]) -> _Traces:
         calls: list[Call] = []
         responses: list[Response] = []
         for part in parts:
-            if part.__class__ is not dict or (len(part) == 1 and "text" in part):  # far the most parts are text alone
+            # nearly all parts are text alone
+            if part.__class__ is not dict or (len(part) == 1 and part.get("text").__class__ is str):
                 continue
             if record.plain:
-                log.parts.append(part)
+                log.plain_parts.append(part)
             found = part.get("function_call")
             if found.__class__ is dict:
                 calls.append(Call(call_id(found.get("id")), _name(found.get("name")), found.get("args"), entry, 0))

@@ -22,7 +22,8 @@ _SECRET = re.compile(
 _HARMLESS = frozenset({"nextpagetoken", "pagetoken", "nexttoken"})
 #: How many texts inside texts are looked into.
 _WRAPS = 3
-#: Deepest nesting that is looked into, texts inside texts counted; readers of events stop at 200 each.
+#: Deepest nesting that is looked into, texts inside texts counted; readers stop at 254 in an event, and at 200
+#: in a text in it.
 _DEEPEST = 260
 _BEARER = re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
 _PEM = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)

@@ -57,7 +57,8 @@ def run(arguments: list[str]) -> int:
         print("  Raise the memory limit of the process, or report the file as a bug of exhume.", file=sys.stderr)
         return int(ExitCode.INCOMPLETE)
     except Exception as error:  # noqa: BLE001 - the one edge: no traceback ever reaches a user
-        if isinstance(error.__cause__, Interrupted):  # while an imported module made a class
+        # Python 3.11 wraps what `__set_name__` raises, where a signal may land while a module is imported
+        if isinstance(error.__cause__, Interrupted):
             complain(error.__cause__)
             return int(ExitCode.INTERRUPTED)
         return _internal(error)

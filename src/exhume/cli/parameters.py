@@ -17,28 +17,27 @@ from typer.core import TyperArgument, TyperOption
 _OPEN = object()
 
 
-class Argument(TyperArgument):
-    """An argument that typer made; only its values are taken more quickly."""
+class _Quick:
+    """An argument or option that typer made; only its values are taken more quickly."""
 
-    def __init__(self, made: TyperArgument) -> None:
+    def __init__(self, made: TyperArgument | TyperOption) -> None:
         vars(self).update(vars(made))
 
     def process_value(self, ctx: Any, value: Any) -> Any:
         """The value for the command's function."""
-        taken = _taken(self, value)
-        return super().process_value(ctx, value) if taken is _OPEN else _told(self, ctx, taken)
+        parameter: Any = self
+        taken = _taken(parameter, value)
+        if taken is _OPEN:
+            return super().process_value(ctx, value)  # type: ignore[misc]  # of typer's class, behind this one
+        return taken if parameter.callback is None else parameter.callback(ctx, parameter, taken)
 
 
-class Option(TyperOption):
-    """An option that typer made; only its values are taken more quickly."""
+class Argument(_Quick, TyperArgument):
+    """An argument that takes its values quickly."""
 
-    def __init__(self, made: TyperOption) -> None:
-        vars(self).update(vars(made))
 
-    def process_value(self, ctx: Any, value: Any) -> Any:
-        """The value for the command's function."""
-        taken = _taken(self, value)
-        return super().process_value(ctx, value) if taken is _OPEN else _told(self, ctx, taken)
+class Option(_Quick, TyperOption):
+    """An option that takes its values quickly."""
 
 
 def quick(made: Any) -> Any:
@@ -47,7 +46,7 @@ def quick(made: Any) -> Any:
 
 
 def false_by_default(flag: Any) -> Any:
-    """The same flag, which is not None any more when it is not given: typer would convert that."""
+    """The same flag, changed in place: False, not None, when it is not given. typer would convert None."""
     if flag is not None:
         flag.default = False
     return flag
@@ -63,12 +62,8 @@ def _taken(parameter: TyperArgument | TyperOption, value: Any) -> Any:
     return () if parameter.multiple else None
 
 
-def _told(parameter: TyperArgument | TyperOption, ctx: Any, value: Any) -> Any:
-    """The value, after the parameter's own function saw it."""
-    return value if parameter.callback is None else parameter.callback(ctx, parameter, value)
-
-
 def _converted(kind: Any, value: Any) -> Any:
+    """What typer makes of a value by the annotation alone; none of our parameters asks for more, such as `exists=`."""
     if get_origin(kind) is list and isinstance(value, list | tuple):
         (each,) = get_args(kind)
         items = [_converted(each, item) for item in value]

@@ -81,8 +81,8 @@ class EventRecord:
         problems: what could not be read, or must be told.
         columns: names for `raw`.
         raw: the cells of the row as stored; may be empty where `source` is not None (see `ReadOptions.raw_events`).
-        plain: is the event known to have only the fields, and in its content the names, that most events have
-            (`exhume.events.shapes.is_plain`)? False also where nobody looked.
+        plain: is the event known to have only the fields that most events have, and names of ADK's own in its content
+            and actions (`exhume.events.shapes.is_plain`)? False also where nobody looked.
         source: for layouts that hold an event as one JSON text, its bytes as stored (for cheap pre-checks), else None.
     """
 

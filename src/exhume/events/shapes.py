@@ -13,12 +13,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from pkgutil import get_data  # importlib.resources takes longer to import than all of this module does
 from typing import Any, NamedTuple
 
 import orjson
 
 from exhume.events.model import Loss
+from exhume.packaged import packaged
 
 STR, LIST, MODEL, OBJECT, ANY, BYTES, ENUM, BOOL, INT, FLOAT, DICT, SCHEME, ROUTE, CHOICE = range(14)
 _SCALARS = {
@@ -130,7 +130,7 @@ def spell(place: Place) -> str:
 
 @cache
 def _document() -> dict[str, Any]:
-    document: dict[str, Any] = orjson.loads(get_data("exhume.events", "model_fields.json") or b"")
+    document: dict[str, Any] = orjson.loads(packaged("exhume.events", "model_fields.json"))
     return document
 
 
@@ -442,15 +442,35 @@ def without_nulls(value: Any) -> Any:
 
 # ---------------------------------------------------------------------------------------------- camelCase sources
 
+#: Fields of most events; what they hold of the application lies in `content` and `actions`. None is camelCase.
+COMMON_FIELDS = frozenset(
+    {
+        "actions",
+        "author",
+        "avg_logprobs",
+        "branch",
+        "content",
+        "finish_reason",
+        "id",
+        "invocation_id",
+        "long_running_tool_ids",
+        "model_version",
+        "node_info",
+        "timestamp",
+        "turn_complete",
+        "usage_metadata",
+    }
+)
+#: Fields of a content; all that it holds is in the parts.
+COMMON_CONTENT = frozenset({"parts", "role"})
+_CAMEL_NAMES = (b'"functionCall"', b'"functionResponse"', b'"stateDelta"', b'"requestedToolConfirmations"')
+
 
 def looks_camel(data: dict[str, Any], source: bytes) -> bool:
     """Is an event, or the content or the actions in it, spelt in camelCase? A quick test, wrong only towards yes."""
     if _spelt_by_adk(data):
         return False
     return "invocationId" in data or any(name in source for name in _CAMEL_NAMES)
-
-
-_CAMEL_NAMES = (b'"functionCall"', b'"functionResponse"', b'"stateDelta"', b'"requestedToolConfirmations"')
 
 
 def _spelt_by_adk(data: dict[str, Any]) -> bool:
@@ -473,7 +493,8 @@ def _spelt_by_adk(data: dict[str, Any]) -> bool:
 
 
 def is_plain(data: dict[str, Any]) -> bool:
-    """Has an event only fields that most events have, and are the names in its content and actions ADK's own?"""
+    """Has an event only COMMON_FIELDS, actions that are an object of ADK's own names, and a content, if any, of
+    COMMON_CONTENT whose parts are objects of ADK's own names?"""
     _, actions_names, _, part_names = _snake_names()
     if not COMMON_FIELDS.issuperset(data):
         return False
@@ -492,29 +513,6 @@ def is_plain(data: dict[str, Any]) -> bool:
         return False
     actions = data.get("actions")
     return actions.__class__ is dict and actions_names.issuperset(actions)
-
-
-#: Fields of most events; what they hold of the application lies in `content` and `actions`. None is camelCase.
-COMMON_FIELDS = frozenset(
-    {
-        "actions",
-        "author",
-        "avg_logprobs",
-        "branch",
-        "content",
-        "finish_reason",
-        "id",
-        "invocation_id",
-        "long_running_tool_ids",
-        "model_version",
-        "node_info",
-        "timestamp",
-        "turn_complete",
-        "usage_metadata",
-    }
-)
-#: Fields of a content; all that it holds is in the parts.
-COMMON_CONTENT = frozenset({"parts", "role"})
 
 
 @cache

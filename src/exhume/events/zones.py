@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import cache
 from io import BytesIO
-from pkgutil import get_data  # importlib.resources takes longer to import than all of this module does
 from zoneinfo import ZoneInfo
 
 from exhume.errors import UsageError
 from exhume.events.times import MICROSECONDS, offset_text
+from exhume.packaged import packaged
 
 #: Zones that are taken first where several fit what is proven: where most people and most servers are. Reviewed by
 #: hand; the first that fits wins, so a zone stands before its smaller twins.
@@ -111,7 +111,7 @@ def load_zone(name: str) -> Zone:
 
 def _packaged(name: str) -> ZoneInfo | None:
     try:
-        return ZoneInfo.from_file(BytesIO(get_data("tzdata", f"zoneinfo/{name}") or b""), key=name)
+        return ZoneInfo.from_file(BytesIO(packaged("tzdata", f"zoneinfo/{name}")), key=name)
     except (OSError, ValueError):  # no such file, a folder, or a file that is not a zone
         return None
 
@@ -119,7 +119,7 @@ def _packaged(name: str) -> ZoneInfo | None:
 @cache
 def _all_names() -> tuple[str, ...]:
     """Every zone of the package, preferred ones first, then by name."""
-    listed = (get_data("tzdata", "zones") or b"").decode().split()
+    listed = packaged("tzdata", "zones").decode().split()
     return (*PREFERRED, *sorted(set(listed) - set(PREFERRED)))
 
 

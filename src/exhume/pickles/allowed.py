@@ -8,10 +8,10 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pkgutil import get_data  # importlib.resources takes longer to import than all of this module does
 from typing import Literal
 
 from exhume.errors import UsageError
+from exhume.packaged import packaged
 
 Kind = Literal["model", "enum", "value", "form"]
 
@@ -39,7 +39,7 @@ class AllowedGlobal:
 @functools.cache
 def reviewed() -> Mapping[tuple[str, str], AllowedGlobal]:
     """The reviewed set: (module, name) -> entry."""
-    text = get_data("exhume.pickles", "allowed_globals.json") or b""
+    text = packaged("exhume.pickles", "allowed_globals.json")
     return {
         (module, name): AllowedGlobal(
             kind=entry["kind"],

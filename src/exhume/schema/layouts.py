@@ -28,6 +28,9 @@ class ColumnType(enum.Enum):
     EPOCH = "epoch"
 
 
+# These are named tuples, since every run makes all of them, and frozen dataclasses take longer to make.
+
+
 class ColumnSpec(NamedTuple):
     """A declared column. `length` in characters is for VARCHAR alone; None there means no limit."""
 

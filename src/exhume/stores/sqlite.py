@@ -120,6 +120,7 @@ class SqliteStore:
         """
         real = self._table(table)
         name, row_name = quoted(real.name), self._row_names[real.name]
+        # in a file in UTF-16 the cast would give that
         raw = frozenset(as_utf8) if self._collation == "BINARY" else frozenset()
         wanted = ", ".join(
             _bytes_of(f"t.{quoted(column)}") if column in raw else f"t.{quoted(column)}" for column in columns
@@ -423,7 +424,8 @@ def quoted(identifier: str) -> str:
 
 
 def _bytes_of(cell: str) -> str:
-    """Expression for the bytes of a text; what is no text stays."""
+    """Expression for the bytes of a text; what is no text stays. SQLite orders numbers before texts and texts before
+    BLOBs, and a cast changes no BLOB; `typeof` would be a function, of which the connection allows none."""
     return f"CASE WHEN {cell} COLLATE BINARY >= '' THEN CAST({cell} AS BLOB) ELSE {cell} END"
 
 

@@ -13,7 +13,7 @@ from exhume.audit.log import Entry, SessionLog
 from exhume.audit.rule import Context, Rule, register
 from exhume.audit.rules.row_findings import MOST_IN_SUBJECT, of_session, of_state_row, plural, whose_state
 from exhume.errors import ExhumeError
-from exhume.events.json_text import BACKSLASH, parse
+from exhume.events.json_text import BACKSLASH, GIANT, parse
 from exhume.events.model import StateRecord
 from exhume.events.shapes import COMMON_CONTENT, COMMON_FIELDS
 
@@ -35,11 +35,11 @@ _SECRET_ENDS = (
     ("password",),
 )
 _SECRET_WORDS = frozenset("".join(words) for words in _SECRET_ENDS)
-_SECRET_NAMES = frozenset({"authorization", "proxyauthorization"})
-#: One of these is in each of those names.
-_WORDS_OF_SECRETS = (b"secret", b"token", b"key", b"assertion", b"password", b"authorization")
+_SECRET_NAMES = frozenset({("authorization",), ("proxyauthorization",), ("proxy", "authorization")})
+#: One of these, in lower case, is in each of those names: their last words.
+_WORDS_OF_SECRETS = frozenset(words[-1].encode() for words in (*_SECRET_ENDS, ("authorization",)))
 _LAST_LETTERS = frozenset(
-    letter for word in (*_SECRET_WORDS, *_SECRET_NAMES) for letter in (word[-1], word[-1].upper())
+    letter for words in (*_SECRET_ENDS, *_SECRET_NAMES) for letter in (words[-1][-1], words[-1][-1].upper())
 )
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 #: Values under secret names that are no secrets: names of types, masks and references to where the secret is kept.
@@ -99,7 +99,7 @@ def names_secret(name: str) -> bool:
         return False
     return (
         words[-1] in _SECRET_WORDS
-        or "".join(words) in _SECRET_NAMES
+        or tuple(words) in _SECRET_NAMES
         or any(tuple(words[-len(end) :]) == end for end in _SECRET_ENDS)
     )
 
@@ -167,9 +167,12 @@ class QuickLook:
 
 
 def _mentions_secret(log: SessionLog) -> bool:
-    """Is a word of the names of secrets in any name, or text, of what a session's events hold of the application?"""
+    """Can a word of the names of secrets be in what a session's events hold of the application, prose aside?"""
+    sources = [entry.record.source for entry in log.entries]
+    if None in sources or sum(len(source or b"") for source in sources) > GIANT:
+        return True  # to be walked: orjson ends the process when memory is limited and runs out
     given: list[Any] = [entry.actions for entry in log.acting]
-    given += log.parts
+    given += log.plain_parts
     for entry in log.entries:
         if not entry.record.plain:
             _gather(entry, given, texts=False)
@@ -197,7 +200,7 @@ def _gather(entry: Entry, into: list[Any], *, texts: bool) -> None:
         into.append(content)
         return
     for part in parts:
-        if part.__class__ is not dict or len(part) != 1 or "text" not in part:
+        if part.__class__ is not dict or len(part) != 1 or part.get("text").__class__ is not str:
             into.append(part)
         elif texts:
             into.append(part["text"])

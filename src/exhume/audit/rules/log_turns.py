@@ -78,7 +78,7 @@ class RepeatedEvent(Rule):
 
     def _close(self, log: SessionLog, group: list[Entry]) -> Iterator[Finding]:
         """Compares events in order of time, each at most a second from the one before."""
-        if len(group) == 2 and not _alike(*group):  # far the most
+        if len(group) == 2 and not _alike(*group):  # nearly every group is two events that differ
             return
         authors: dict[tuple[str, str], list[Entry]] = {}
         for entry in group:
@@ -105,6 +105,7 @@ class RepeatedEvent(Rule):
 
 
 def _alike(one: Entry, other: Entry) -> bool:
+    """Have two events the same author, invocation and content?"""
     return (
         one.author == other.author
         and one.invocation_id == other.invocation_id

@@ -142,16 +142,17 @@ class StateDrift(Rule):
             time = float("inf") if entry.time is None else entry.time
             self._app.unread = max(self._app.unread, time)
             self._user.unread = max(self._user.unread, time)
-        shared = {name for name in delta_names(log) if name.startswith((APP, USER))}
-        if not shared:
+        names = {name for name in delta_names(log) if name.startswith((APP, USER))}
+        if not names:
             return
+        # within a session the later event counts, so only its last write of a key has to be followed
         last: dict[str, tuple[float, Any, Entry]] = {}
         for entry, delta in deltas(log):
-            if shared.isdisjoint(delta):
+            if names.isdisjoint(delta):
                 continue
             time = _time(entry)
             for name in delta:
-                if name in shared and (name not in last or time >= last[name][0]):
+                if name in names and (name not in last or time >= last[name][0]):
                     last[name] = (time, delta[name], entry)
         for name, (time, value, entry) in last.items():
             scope, prefix = (self._app, APP) if name.startswith(APP) else (self._user, USER)
@@ -197,7 +198,8 @@ class StateDrift(Rule):
             return ()
         # events older than the session belong to an earlier one of the same id (EXH301)
         begun = float("-inf") if session.create_time is None else session.create_time - 1.0
-        if (written[0][0].time or begun - 1.0) < begun:  # in order of time
+        first = written[0][0].time
+        if first is None or first < begun:  # in order of time: where the first is not older, none is
             written = [(entry, delta) for entry, delta in written if entry.time is None or entry.time >= begun]
         last: dict[str, Any] = {}
         for _, delta in written:

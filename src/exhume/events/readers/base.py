@@ -137,7 +137,7 @@ class TableReader:
 
 
 class StateCell(NamedTuple):
-    """A state cell: the parsed object, its text, what reading it took, and why it is none (EXH307)."""
+    """A state cell: the parsed object, its text, the conversions that reading it took, and why it is none (EXH307)."""
 
     state: dict[str, object] | None
     text: str | None

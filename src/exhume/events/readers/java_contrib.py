@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
-from exhume.events.json_text import NotJson, dump, parse
+from exhume.events.json_text import NotJson, Parsed, dump, parse
 from exhume.events.model import Capability, EventKey, EventRecord, Loss, Problem, StateRecord
 from exhume.events.readers.base import cell_text, read_state, unreadable
 from exhume.events.readers.js import JsReader
@@ -108,7 +108,7 @@ class JavaContribReader(JsReader):
                     problems.append(unreadable("state_key", reason, row[key_at]))
                     continue
                 try:
-                    state[name], found = parse("null" if cell is None else cell_text(cell), name)
+                    state[name], found = Parsed(None) if cell is None else parse(cell_text(cell), name)
                     losses += found
                 except NotJson as error:
                     reason = f"The value of a key cannot be read: {error.what}"

@@ -28,6 +28,7 @@ class JsReader(V1Reader):
         names: tuple[str, ...] = (),
         row: Row = (),
     ) -> EventRecord:
+        """As in v1, but a time in milliseconds becomes seconds."""
         record = super().record(key, position, cells, names, row)
         if record.time is not None and abs(record.time) >= _MILLISECONDS_FROM and record.data is not None:
             record.time = record.time / 1000

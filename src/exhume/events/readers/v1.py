@@ -126,8 +126,8 @@ class V1Reader(TableReader):
         if type(cell) is str and len(cell) == 26:
             try:
                 return (datetime.fromisoformat(cell) - _EPOCH).total_seconds()
-            except (ValueError, TypeError):  # no time, or one with a zone, which none of so many characters has
-                return None
+            except (ValueError, TypeError):  # not in ADK's own spelling: no time, or one with a zone
+                pass
         return epoch_seconds(cell, milliseconds=self.milliseconds)
 
 

@@ -13,7 +13,7 @@ def render(document: Mapping[str, Any], items: str) -> Iterator[str]:
     yield compact({"type": "report", **{key: value for key, value in document.items() if key != items}}) + "\n"
     listed = document.get(items, ())
     if isinstance(listed, Items):
-        for text in listed:
+        for text in listed:  # the brace of the member gives way to the type
             yield f'{{"type": {quoted(items)}, {text[1:]}\n'
         return
     for item in listed:
