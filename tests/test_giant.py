@@ -71,7 +71,7 @@ def test_many_large_values_in_one_session_are_audited(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "out.db")
     app, user, session = connection.execute("SELECT app_name, user_id, session_id FROM events LIMIT 1").fetchone()
     body = {"items": ["y" * 39_000] * 100}
-    for number in range(60):
+    for number in range(75):
         part = {"function_response": {"id": f"adk-{number}", "name": "search", "response": body}}
         data = {"author": "a", "actions": {}, "content": {"role": "user", "parts": [part]}, "timestamp": 2e9 + number}
         connection.execute(
@@ -83,4 +83,4 @@ def test_many_large_values_in_one_session_are_audited(tmp_path: Path) -> None:
     connection.close()
     done = run("audit", "out.db", "--format", "json", "--ignore", "EXH2", cwd=tmp_path)
     assert done.returncode in (0, 1), done.stderr
-    assert json.loads(done.stdout)["summary"]["events"] == 72
+    assert json.loads(done.stdout)["summary"]["events"] == 87
