@@ -249,6 +249,7 @@ class SessionLog:
         listing: the entries with `long_running_tool_ids`.
         partials: the entries that are partial; their calls and responses count nowhere.
         plain_parts: those parts of plain events (see `EventRecord.plain`) that are not text alone.
+        uncommon: the entries of the other events.
         troubled: the entries whose record has problems.
         approvals: requests, decisions and gated calls; None for a session without any trace of a confirmation.
         order_known: False where the order of events cannot be decided; rules that need it stay silent.
@@ -268,6 +269,7 @@ class SessionLog:
     listing: list[Entry] = field(default_factory=list)
     partials: list[Entry] = field(default_factory=list)
     plain_parts: list[dict[str, Any]] = field(default_factory=list)
+    uncommon: list[Entry] = field(default_factory=list)
     troubled: list[Entry] = field(default_factory=list)
     approvals: Approvals | None = None
     order_known: bool = True

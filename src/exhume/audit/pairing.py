@@ -145,6 +145,7 @@ def _take_out(log: SessionLog, records: Sequence[EventRecord]) -> _Traces:
         if data.get("long_running_tool_ids"):
             log.listing.append(entry)
         if not record.plain:
+            log.uncommon.append(entry)
             if data.get("isolation_scope"):
                 log.scoped.append(entry)
             if data.get("partial"):

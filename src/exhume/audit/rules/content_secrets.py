@@ -169,13 +169,12 @@ class QuickLook:
 def _mentions_secret(log: SessionLog) -> bool:
     """Can a word of the names of secrets be in what a session's events hold of the application, prose aside?"""
     sources = [entry.record.source for entry in log.entries]
-    if None in sources or sum(len(source or b"") for source in sources) > GIANT:
+    if None in sources or sum(map(len, filter(None, sources))) > GIANT:
         return True  # to be walked: orjson ends the process when memory is limited and runs out
     given: list[Any] = [entry.actions for entry in log.acting]
     given += log.plain_parts
-    for entry in log.entries:
-        if not entry.record.plain:
-            _gather(entry, given, texts=False)
+    for entry in log.uncommon:
+        _gather(entry, given, texts=False)
     try:
         written = orjson.dumps(given).lower()
     except TypeError:  # an integer beyond 64 bits, a lone surrogate, or too deep
