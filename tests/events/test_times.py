@@ -28,6 +28,8 @@ NOON = 1_767_268_800_000_000  # 2026-01-01 12:00:00
         ("2026-01-01T17:30:00.25+05:30", TimeCell(NOON + 250_000, True)),
         ("2026-01-01 07:00:00-0500", TimeCell(NOON, True)),
         ("2026-01-01 13:00:00+01", TimeCell(NOON, True)),
+        ("2026-01-01 12:00:00.0+0000", TimeCell(NOON, True)),  # as long as what SQLAlchemy writes
+        ("2026-01-01 12:00:00.00000Z", TimeCell(NOON, True)),
         (b"2026-01-01 12:00:00.000001", TimeCell(NOON + 1, False)),
         (1_767_268_800, TimeCell(NOON, True)),
         (1_767_268_800.123456, TimeCell(NOON + 123_456, True)),
@@ -58,6 +60,14 @@ def test_what_is_no_time(cell: Cell) -> None:
 def test_milliseconds_of_mikro_orm() -> None:
     assert parse_time(86_400_000, milliseconds=True) == TimeCell(86_400_000_000, True)
     assert parse_time(86_400_000) == TimeCell(86_400_000_000_000, True)
+
+
+@given(
+    st.from_regex(r"2026-01-0[12][ T]12:00(:00)?([.,][0-9]{1,7})?([Z ]|[+-][0-9]{2}:?[0-9]{0,3}:?)?", fullmatch=True)
+)
+def test_whatever_looks_like_a_time_is_one_or_is_none(cell: str) -> None:
+    found = epoch_seconds(cell)
+    assert found is None or abs(found - NOON / 1e6) < 4 * 86_400
 
 
 @given(st.datetimes())

@@ -38,11 +38,11 @@ def parse_time(cell: Cell, *, milliseconds: bool = False) -> TimeCell | None:
             they are too large for that.
     """
     if type(cell) is str:
-        try:
-            if len(cell) == 26 and cell[10] == " ":
+        if len(cell) == 26 and cell[10] == " ":
+            try:
                 return TimeCell(_naive_us(datetime.fromisoformat(cell)), False)
-        except ValueError:
-            return None
+            except (ValueError, TypeError):  # not in SQLAlchemy's own spelling: no time, or one with a zone
+                pass
         return _parse_text(cell.strip(), milliseconds)
     if isinstance(cell, (int, float)):
         return _parse_number(cell, milliseconds)
