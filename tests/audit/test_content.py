@@ -53,6 +53,7 @@ def test_bytes_that_are_not_utf8_are_another_matter() -> None:
         *("client_secret", "clientSecret", "CLIENT_SECRET", "access_token", "refreshToken", "id-token", "idtoken"),
         *("api_key", "apiKey", "APIKey", "X-Api-Key", "stripe_api_key", "user:access_token", "password", "dbPassword"),
         *("Authorization", "Proxy-Authorization", "private_key", "aws_secret_access_key", "temp:apikey"),
+        *("AUTHorization", "aUTHORIZATION", "proxy authorization"),
     ],
 )
 def test_names_of_secrets(name: str) -> None:
@@ -116,6 +117,7 @@ EVENTS = st.fixed_dictionaries(
         "content": st.fixed_dictionaries({"parts": PARTS}, optional={"role": st.just("user"), "password": DATA}) | DATA,
         "actions": ACTIONS,
         "custom_metadata": DATA,
+        "finish_reason": DATA,
         "api_key": DATA,
     },
 )

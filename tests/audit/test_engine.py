@@ -231,6 +231,8 @@ def crowd(kind: str) -> list[dict[str, Any]]:
         gated = [{"call": {"id": "adk-t", "name": "refund"}}, {"ask": {"id": "adk-c", "for": "adk-t"}}]
         answer = {"author": "user", "response": {"id": "adk-t", "name": "adk_request_confirmation"}}
         return [*gated, *(answer for _ in range(CROWD))]
+    if kind == "keys of their own":
+        return [{"text": "a", "delta": {f"k{n}": n}} for n in range(CROWD)]
     if kind == "one event":
         return [{"call": [{"id": f"x{n}"} for n in range(CROWD)]}, {"text": "a later turn", "inv": "i2"}]
     return [
@@ -243,13 +245,13 @@ def crowd(kind: str) -> list[dict[str, Any]]:
     "kind",
     [
         *("one id", "one time", "one gated call", "compactions", "no ids", "wanted again"),
-        *("misdirected answers", "one event", "rewinds"),
+        *("misdirected answers", "one event", "rewinds", "keys of their own"),
     ],
 )
 def test_a_crowd_of_events_takes_no_longer_than_its_number(kind: str) -> None:
-    source, detection = build({"sessions": [{"events": crowd(kind)}]})
+    source, detection = build({"sessions": [{"events": crowd(kind), "state": {}}]})
     begun = time.process_time()
-    report = audit(source, detection, AuditOptions(select=OWN))
+    report = audit(source, detection, AuditOptions(select=("EXH401", *OWN)))
     assert report.summary.events == len(source.records)
     assert time.process_time() - begun < 5
 

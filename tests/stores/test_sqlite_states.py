@@ -397,6 +397,12 @@ def test_rows_cannot_hide_behind_row_numbers(
             list(store.rows("t", ["a"], order_by=["a"]))
 
 
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="there is no file here that cannot be read")
+def test_a_file_that_cannot_be_read_is_told() -> None:
+    with pytest.raises(NothingToLookAt, match="cannot be read"):
+        SqliteStore(Path("/proc/self/mem"))
+
+
 def test_a_value_beyond_all_reason_is_refused(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with contextlib.closing(sqlite3.connect(source)) as connection, connection:
         connection.execute("INSERT INTO events VALUES (1, zeroblob(200000))")

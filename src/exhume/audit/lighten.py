@@ -19,7 +19,8 @@ def lightened(record: EventRecord) -> EventRecord:
 
     Equal texts have equal stand-ins. The stored cells in `raw` and `source` stay.
     """
-    giant = is_giant(record.raw) if record.source is None else len(record.source) > GIANT
+    source = record.source  # counted in characters, as cells are
+    giant = is_giant(record.raw) if source is None else len(source.decode("utf-8", "surrogateescape")) > GIANT
     if record.data is None or not giant:
         return record
     return replace(record, data=_lighter(record.data))

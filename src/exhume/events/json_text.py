@@ -70,7 +70,7 @@ def parse(text: str | bytes, place: str = "", *, deepest: int = MAX_DEPTH) -> Pa
     Args:
         text: JSON text, as a store gives it, or its bytes.
         place: name of what is read, the beginning of every place in the losses.
-        deepest: levels of nesting, `EVENT_DEPTH` at most.
+        deepest: levels of nesting.
 
     Raises:
         NotJson: for everything that is not one JSON value of bounded depth and size.

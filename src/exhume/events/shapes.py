@@ -447,17 +447,14 @@ COMMON_FIELDS = frozenset(
     {
         "actions",
         "author",
-        "avg_logprobs",
         "branch",
         "content",
-        "finish_reason",
         "id",
         "invocation_id",
         "long_running_tool_ids",
         "model_version",
         "node_info",
         "timestamp",
-        "turn_complete",
         "usage_metadata",
     }
 )

@@ -69,6 +69,9 @@ class SourceFile:
         try:
             self.size = os.fstat(self._file.fileno()).st_size
             self.header = self._read_header()
+        except OSError as error:
+            self.close()
+            raise self._unreadable(error) from error
         except BaseException:
             self.close()
             raise
@@ -77,9 +80,21 @@ class SourceFile:
         self._file.close()
 
     def sha256(self) -> str:
-        """sha256 of the whole file as it is now, in hexadecimal."""
-        self._file.seek(0)
-        return hashlib.file_digest(self._file, "sha256").hexdigest()
+        """sha256 of the whole file as it is now, in hexadecimal.
+
+        Raises:
+            NothingToLookAt: the disk, or what poses as one, gives an error.
+        """
+        try:
+            self._file.seek(0)
+            return hashlib.file_digest(self._file, "sha256").hexdigest()
+        except OSError as error:
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: OSError) -> NothingToLookAt:
+        return NothingToLookAt(
+            f"{self.name} cannot be read: {error.strerror}.", todo="Copy the file from a disk that can be read."
+        )
 
     def sidecars(self) -> tuple[Sidecar, ...]:
         """The files of SQLite that lie beside the database now."""

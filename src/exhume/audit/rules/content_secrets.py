@@ -41,6 +41,8 @@ _WORDS_OF_SECRETS = frozenset(words[-1].encode() for words in (*_SECRET_ENDS, ("
 _LAST_LETTERS = frozenset(
     letter for words in (*_SECRET_ENDS, *_SECRET_NAMES) for letter in (words[-1][-1], words[-1][-1].upper())
 )
+#: What separators leave of a name in lower case, since headers are spelt in any case.
+_PIECES = re.compile("[a-z0-9]+")
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 #: Values under secret names that are no secrets: names of types, masks and references to where the secret is kept.
 _NO_SECRET = re.compile(
@@ -99,7 +101,7 @@ def names_secret(name: str) -> bool:
         return False
     return (
         words[-1] in _SECRET_WORDS
-        or tuple(words) in _SECRET_NAMES
+        or tuple(_PIECES.findall(name[-200:].lower())) in _SECRET_NAMES
         or any(tuple(words[-len(end) :]) == end for end in _SECRET_ENDS)
     )
 

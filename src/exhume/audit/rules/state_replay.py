@@ -218,8 +218,10 @@ class StateDrift(Rule):
         for entry, delta in reversed(written):
             if sought.isdisjoint(delta):
                 continue
-            writers.update(dict.fromkeys(sought & delta.keys(), entry))
-            sought -= delta.keys()
+            for name in delta:  # of the few names in it, not of the many that may be sought
+                if name in sought:
+                    writers[name] = entry
+                    sought.discard(name)
             if not sought:
                 break
         drifted = {name: writers[name] for name in differing if writers[name].index > unread}

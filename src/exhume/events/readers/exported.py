@@ -94,7 +94,8 @@ class _Read(NamedTuple):
 
 def _read(key: EventKey, time: float | None, cell: Cell) -> _Read:
     try:
-        value, losses = parse(cell_text(cell), deepest=EVENT_DEPTH)
+        # a line of `exhume export` has the event in an object of its own
+        value, losses = parse(cell_text(cell), deepest=EVENT_DEPTH + 1)
     except NotJson as error:
         return _Read(None, time, problems=(unreadable("event", f"The event cannot be read: {error.what}", cell),))
     if not isinstance(value, dict):
