@@ -12,7 +12,7 @@ from exhume.events.readers.base import TableReader, cell_bytes, cell_text, kind_
 from exhume.events.shapes import canonical
 from exhume.schema.detection import Detection, Layout
 from exhume.stores.export_forms import event_of, is_vertex
-from exhume.stores.interface import Cell, Store
+from exhume.stores.interface import Store
 
 _ORDER = ("app_name", "user_id", "session_id", "timestamp")
 _KEY_NAMES = ("appName", "app_name", "userId", "user_id", "sessionId", "session_id")
@@ -67,7 +67,8 @@ class ExportReader(TableReader):
         for position, row in self.rows(table, _ORDER, "session_id"):
             app, user, session, ident, invocation, time, cell = row
             key = EventKey(cell_text(app), cell_text(user), cell_text(session), cell_text(ident))
-            found = _read(key, None if time is None else float(time), cell)
+            source = cell_bytes(cell)
+            found = _read(key, None if time is None else float(time), source)
             yield EventRecord(
                 key=key,
                 position=position,
@@ -79,7 +80,7 @@ class ExportReader(TableReader):
                 problems=found.problems,
                 columns=names,
                 raw=row,
-                source=cell_bytes(cell),
+                source=source,
             )
 
 
@@ -92,17 +93,19 @@ class _Read(NamedTuple):
     problems: tuple[Problem, ...] = ()
 
 
-def _read(key: EventKey, time: float | None, cell: Cell) -> _Read:
+def _read(key: EventKey, time: float | None, source: bytes) -> _Read:
     try:
         # a line of `exhume export` has the event in an object of its own
-        value, losses = parse(cell_text(cell), deepest=EVENT_DEPTH + 1)
+        value, losses = parse(source, deepest=EVENT_DEPTH + 1)
     except NotJson as error:
-        return _Read(None, time, problems=(unreadable("event", f"The event cannot be read: {error.what}", cell),))
+        return _Read(None, time, problems=(unreadable("event", f"The event cannot be read: {error.what}", source),))
     if not isinstance(value, dict):
-        return _Read(None, time, losses, (unreadable("event", f"The event is {kind_of(value)}, not an object", cell),))
+        return _Read(
+            None, time, losses, (unreadable("event", f"The event is {kind_of(value)}, not an object", source),)
+        )
     told = _told(value)
     if value.get("type") == "event" and value.get("event", value) is None:
-        unread = unreadable("event", "The event could not be read when it was exported", cell)
+        unread = unreadable("event", "The event could not be read when it was exported", source)
         return _Read(None, time, losses, told or (unread,))
     own = value.get("type") == "event"  # a line of `exhume export` holds the event in v1 form already
     event = _unwrapped(value) if own else canonical(_unwrapped(value))
@@ -111,7 +114,7 @@ def _read(key: EventKey, time: float | None, cell: Cell) -> _Read:
     if time is not None:
         event["timestamp"] = time
     elif event.pop("timestamp", None) is not None:
-        problems = (*told, unreadable("timestamp", "The time of the event cannot be read", cell))
+        problems = (*told, unreadable("timestamp", "The time of the event cannot be read", source))
     return _Read(event, time, losses, problems)
 
 
