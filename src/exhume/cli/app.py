@@ -17,7 +17,7 @@ from typer.main import get_command
 
 from exhume.cli.command import Command
 from exhume.cli.config import use
-from exhume.cli.parameters import false_by_default, quick
+from exhume.cli.parameters import QuickHelp, quick
 
 #: Name of a command -> module in `exhume.cli.commands` and its function. A run imports the one that it is of.
 _COMMANDS = {
@@ -84,12 +84,8 @@ class _Commands(Mapping[str, Any]):
         return len(_COMMANDS)
 
 
-class _Group(TyperGroup):
+class _Group(QuickHelp, TyperGroup):
     """`exhume` itself, which holds the commands."""
-
-    def get_help_option(self, ctx: Any) -> Any:
-        """`--help`, which is False unless it is given."""
-        return false_by_default(super().get_help_option(ctx))
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - it is the signature of typer
         """Lists the commands in typer's form, without their options: to make all those takes longer than the rest."""

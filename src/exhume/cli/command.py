@@ -10,7 +10,7 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-from exhume.cli.parameters import false_by_default, quick
+from exhume.cli.parameters import QuickHelp, quick
 from exhume.errors import Refused, UsageError
 
 _READ = {
@@ -25,16 +25,12 @@ _WRITTEN = {"output": "the report", "write_baseline": "the baseline"}
 _SIDECARS = ("-wal", "-shm", "-journal")
 
 
-class Command(TyperCommand):
+class Command(QuickHelp, TyperCommand):
     """A command that checks its paths before it begins."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
         self.params = [quick(parameter) for parameter in self.params]
-
-    def get_help_option(self, ctx: Any) -> Any:
-        """`--help`, which is False unless it is given."""
-        return false_by_default(super().get_help_option(ctx))
 
     def invoke(self, ctx: Any) -> Any:
         """Runs the command unless a report of it would replace what it reads."""

@@ -45,11 +45,15 @@ def quick(made: Any) -> Any:
     return Option(made) if isinstance(made, TyperOption) else Argument(made)
 
 
-def false_by_default(flag: Any) -> Any:
-    """The same flag, changed in place: False, not None, when it is not given. typer would convert None."""
-    if flag is not None:
-        flag.default = False
-    return flag
+class QuickHelp:
+    """For a command or a group: its `--help` is False, not None, when it is not given. typer would convert None."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """`--help`, None where there is none."""
+        flag: Any = super().get_help_option(ctx)  # type: ignore[misc]  # of typer's class, behind this one
+        if flag is not None:
+            flag.default = False
+        return flag
 
 
 def _taken(parameter: TyperArgument | TyperOption, value: Any) -> Any:
