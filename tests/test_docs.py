@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from exhume.audit.external_list import DECISION_WORDS, FIELDS
 from exhume.cli.app import build
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -46,6 +47,15 @@ def test_the_readme_names_only_commands_and_options_that_exist() -> None:
         assert words[0] in exhume.commands, line
         known = {option for parameter in exhume.commands[words[0]].params for option in parameter.opts}
         assert {word for word in words if word.startswith("-")} <= known, line
+
+
+def test_the_page_on_ledgers_names_every_field_and_word() -> None:
+    page = (ROOT / "docs" / "ledger.md").read_text(encoding="utf-8")
+    fields = re.findall(r"`([a-z_]+)`", page.split("## The list")[1].split("A column of another name")[0])
+    assert set(FIELDS) == set(fields) - {"approvals", "executions", "adk_request_confirmation"}
+    rows = dict(re.findall(r"^\| (approved|rejected|open) \| (.+?)(?:, or nothing)? \|$", page, flags=re.MULTILINE))
+    told = {word: decision for decision, words in rows.items() for word in words.split(", ")}
+    assert told == {word: decision for word, decision in DECISION_WORDS.items() if word}
 
 
 def test_the_changelog_has_an_unreleased_section() -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from exhume.audit.external_list import LedgerOptions, spreadsheet_safe
 from exhume.audit.ledger import Ledger
-from exhume.audit.reconciliation import LedgerOptions, Reconciliation, reconcile, spreadsheet_safe
+from exhume.audit.reconciliation import Reconciliation, reconcile
 from exhume.errors import ExhumeError, NothingToLookAt, UsageError
 from exhume.report.formats import Format, render
 from exhume.report.results import of_ledger
@@ -115,7 +119,8 @@ def test_an_empty_list_and_a_missing_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fmt", [Format.TABLE, Format.JSON, Format.MARKDOWN])
 def test_the_report_names_every_difference(tmp_path: Path, fmt: Format) -> None:
-    found = held(tmp_path, "call_id\nadk-other\n")
+    found = held(tmp_path, "call_id,decision\nadk-other,approved\nadk-t,rejected\n")
+    assert found.contradicted_count == 1
     text = "".join(render(of_ledger(samples.ledger(), span=samples.SPAN, reconciliation=found), fmt))
     plain = text.replace("\\", "")
     for word in ("adk-other", "adk-t"):
@@ -126,6 +131,108 @@ def test_a_call_listed_more_often_than_answered_is_surplus(tmp_path: Path) -> No
     answers = sum(row.call_id == "adk-t" for row in samples.ledger().rows)
     found = held(tmp_path, "call_id\n" + "adk-t\n" * (answers + 2))
     assert (found.matched, found.ledger_only_count) == (answers, 2)
+
+
+def answered(*decisions: str) -> Ledger:
+    """A log with equal actions, one for each decision; what was approved ran once."""
+    row, *_ = samples.ledger().rows
+    rows = [
+        replace(
+            row,
+            call_id=f"adk-t{place}",
+            request_id=f"adk-c{place}",
+            decision=decision,
+            nth=1,
+            executions=int(decision == "approved"),
+            early=0,
+        )
+        for place, decision in enumerate(decisions)
+    ]
+    return Ledger("x", "v1", rows, 1)
+
+
+@pytest.mark.parametrize("logged", ["rejected", "pending", "closed", "unreadable"])
+def test_an_approval_that_the_log_does_not_have_is_a_contradiction(tmp_path: Path, logged: str) -> None:
+    path = tmp_path / "list.csv"
+    path.write_text("call_id\nadk-t0\n")
+    found = reconcile(answered(logged), path)
+    assert (found.matched, found.ledger_only_count, found.log_only_count, found.differences) == (0, 0, 0, 1)
+    (one,) = found.contradicted
+    assert (one.listed.line, one.listed.decision, one.logged, one.call_id) == (2, "approved", logged, "adk-t0")
+
+
+def test_a_rejection_in_the_list_permits_no_run(tmp_path: Path) -> None:
+    path = tmp_path / "list.csv"
+    path.write_text("ref;verdict\nadk-t0;Denied\n")
+    columns = {"call_id": "ref", "decision": "verdict"}
+    found = reconcile(answered("approved"), path, LedgerOptions(columns=columns))
+    assert [(one.listed.decision, one.logged) for one in found.contradicted] == [("rejected", "approved")]
+    assert [(one.approvals, one.executions) for one in found.more_executions] == [(0, 1)]
+    assert found.log_only_count == 0
+
+
+@pytest.mark.parametrize("order", [("approved", "rejected", "pending"), ("pending", "approved", "rejected")])
+def test_equal_actions_are_matched_by_their_decisions(tmp_path: Path, order: tuple[str, ...]) -> None:
+    log = answered("rejected", "pending", "approved")
+    path = tmp_path / "list.jsonl"
+    fingerprint = log.rows[0].fingerprint
+    path.write_text("".join(f'{{"fingerprint": "{fingerprint}", "decision": "{one}"}}\n' for one in order))
+    found = reconcile(log, path)
+    assert (found.matched, found.differences) == (3, 0)
+
+
+def test_equal_actions_that_were_executed_are_those_that_ran(tmp_path: Path) -> None:
+    log = answered("rejected", "approved")
+    path = tmp_path / "list.csv"
+    path.write_text(f"fingerprint\n{log.rows[0].fingerprint}\n")
+    assert reconcile(log, path, LedgerOptions(kind="executions")).differences == 0
+
+
+@given(st.lists(st.sampled_from(["approved", "rejected", "pending", "closed", "unreadable"]), min_size=1, max_size=8))
+def test_its_own_ledger_of_any_decisions_agrees_with_the_log(decisions: list[str]) -> None:
+    log = answered(*decisions)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "own.csv"
+        path.write_text("".join(render(of_ledger(log, span=samples.SPAN), Format.CSV)))
+        found = reconcile(log, path)
+    assert (found.matched, found.differences) == (len(decisions), 0)
+
+
+@given(st.permutations(["approved", "approved", "rejected", "pending"]))
+def test_the_order_of_the_list_does_not_matter(order: list[str]) -> None:
+    log = answered("approved", "rejected", "pending")
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "list.csv"
+        path.write_text("fingerprint,decision\n" + "".join(f"{log.rows[0].fingerprint},{one}\n" for one in order))
+        found = reconcile(log, path)
+    assert found.differences > 0
+    assert found.matched + found.contradicted_count + found.ledger_only_count == 4
+
+
+def test_a_list_as_spreadsheets_save_it_in_unicode(tmp_path: Path) -> None:
+    path = tmp_path / "list.txt"
+    path.write_text("call_id\tdecision\r\nadk-t0\tAPPROVED\r\n", encoding="utf-16")
+    assert reconcile(answered("approved"), path).differences == 0
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "named"),
+    [
+        ("call_id,decision\nadk-t0,perhaps\n", {}, "perhaps"),
+        ("call_id,decision,decision\nadk-t0,approved,rejected\n", {}, "two columns decision"),
+        ("call_id,done\nadk-t0,yes\n", {"kind": "executions", "columns": {"decision": "done"}}, "no decisions"),
+    ],
+)
+def test_decisions_that_cannot_be_meant(tmp_path: Path, lines: str, options: dict[str, Any], named: str) -> None:
+    with pytest.raises(UsageError, match=named) as caught:
+        held(tmp_path, lines, **options)
+    assert caught.value.todo
+
+
+def test_a_row_that_ends_before_its_decision_has_none(tmp_path: Path) -> None:
+    path = tmp_path / "list.csv"
+    path.write_text("call_id,decision\nadk-t0\n")
+    assert [one.listed.decision for one in reconcile(answered("approved"), path).contradicted] == ["open"]
 
 
 def test_cells_that_begin_with_a_sign_come_back() -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from exhume.audit.external_list import LedgerOptions
 from exhume.audit.findings import Severity
-from exhume.audit.reconciliation import LedgerOptions, reconcile
+from exhume.audit.reconciliation import reconcile
 from exhume.audit.timeline_filter import GROUPS
 from exhume.cli.commands.approvals import Kind
 from exhume.cli.commands.audit import FailOn

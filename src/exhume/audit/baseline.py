@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from exhume.audit.findings import Finding
-from exhume.errors import Incomplete, NothingToLookAt, UsageError
+from exhume.errors import NothingToLookAt, UsageError
 from exhume.redact import printable
+from exhume.whole_file import write_whole
 
 FORMAT = "exhume.baseline/1"
 #: A report holds at most half a million findings, and an entry about 200 bytes.
@@ -76,7 +75,7 @@ def write(path: Path, findings: Iterable[Finding]) -> int:
     counts. Returns the number of entries.
 
     Raises:
-        Incomplete: the file cannot be written; an older one is left as it was.
+        UsageError, Incomplete: the file cannot be written; an older one is left as it was.
     """
     entries = sorted(
         {finding.fingerprint: _entry(finding) for finding in findings}.values(),
@@ -90,39 +89,8 @@ def write(path: Path, findings: Iterable[Finding]) -> int:
     )
     lines = ",\n".join("    " + json.dumps(entry) for entry in entries)
     text = f'{{\n  "format": "{FORMAT}",\n  "findings": [\n{lines}\n  ]\n}}\n'
-    temporary = None
-    try:
-        if path.exists() and not path.is_file():  # a device or a pipe, which must not be replaced
-            path.write_text(text, encoding="utf-8")
-            return len(entries)
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        _as_new(temporary, path)
-        os.replace(temporary, path)
-        temporary = None
-    except (OSError, ValueError) as error:
-        raise Incomplete(
-            f"The baseline {printable(path)} cannot be written: {printable(error)}.",
-            todo="Check the folder and the space on the disk.",
-        ) from None
-    finally:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
+    write_whole([text], path, option="--write-baseline")
     return len(entries)
-
-
-def _as_new(temporary: str, path: Path) -> None:
-    """Gives the file the mode that it would have had without the detour: that of the old one, or the usual one."""
-    try:
-        mode = path.stat().st_mode & 0o777
-    except FileNotFoundError:
-        mask = os.umask(0)
-        os.umask(mask)
-        mode = 0o666 & ~mask
-    os.chmod(temporary, mode)
 
 
 def _entry(finding: Finding) -> dict[str, str]:

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from io import StringIO
 from typing import Any
 
+from exhume.audit.external_list import ListedRow, spreadsheet_safe
 from exhume.audit.ledger import Ledger, LedgerRow
-from exhume.audit.reconciliation import ListedRow, Mismatch, Reconciliation, spreadsheet_safe
+from exhume.audit.reconciliation import Contradiction, Mismatch, Reconciliation
 from exhume.events.model import SessionKey
 from exhume.redact import mask_url, printable
 from exhume.report.documents import Document, Span, header
@@ -102,12 +103,24 @@ def _reconciliation_part(found: Reconciliation) -> Document:
         "log_only": [row_part(row) for row in found.log_only],
         "ledger_only_count": found.ledger_only_count,
         "ledger_only": [_entry_part(entry) for entry in found.ledger_only],
+        "contradicted_count": found.contradicted_count,
+        "contradicted": [_contradiction_part(one) for one in found.contradicted],
         "more_executions": [_mismatch_part(one) for one in found.more_executions],
     }
 
 
 def _entry_part(entry: ListedRow) -> Document:
     return {"line": entry.line, "identity": entry.identity, "value": entry.value, "count": entry.count}
+
+
+def _contradiction_part(one: Contradiction) -> Document:
+    return {
+        **_entry_part(one.listed),
+        "decision": one.listed.decision,
+        "tool": one.tool,
+        "call_id": one.call_id,
+        "logged_decision": one.logged,
+    }
 
 
 def _mismatch_part(one: Mismatch) -> Document:
@@ -204,6 +217,13 @@ def _reconciliation_blocks(found: Reconciliation) -> Iterator[Block]:
         listed = tuple((f"{one.line}", one.identity, one.value) for one in found.ledger_only[:_MOST_ROWS])
         title = f"In the ledger, not in the log: {found.ledger_only_count:,}"
         yield Block(title, ("line", "known by", "value"), listed, right=frozenset({0}))
+    if found.contradicted:
+        told = tuple(
+            (f"{one.listed.line}", one.tool, one.call_id or one.listed.value, one.listed.decision, one.logged)
+            for one in found.contradicted[:_MOST_ROWS]
+        )
+        title = f"Decided otherwise in the log: {found.contradicted_count:,}"
+        yield Block(title, ("line", "tool", "call", "ledger", "log"), told, right=frozenset({0}))
     if found.more_executions:
         more = tuple(
             (one.tool, one.value, f"{one.approvals}", f"{one.executions}") for one in found.more_executions[:_MOST_ROWS]

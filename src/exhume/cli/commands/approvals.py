@@ -23,7 +23,7 @@ from exhume.cli.options import (
 from exhume.report.formats import Format
 
 if TYPE_CHECKING:
-    from exhume.audit.reconciliation import LedgerOptions
+    from exhume.audit.external_list import LedgerOptions
 
 
 class Kind(enum.StrEnum):
@@ -78,7 +78,7 @@ def command(
 
 
 def _options(columns: list[str], kind: Kind) -> LedgerOptions:
-    from exhume.audit.reconciliation import LedgerOptions
+    from exhume.audit.external_list import LedgerOptions
     from exhume.errors import UsageError
 
     mapped: dict[str, str] = {}
