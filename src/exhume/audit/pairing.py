@@ -309,10 +309,14 @@ def _pair(log: SessionLog) -> None:
         elif ident in newest:
             found = newest_of_branch.get((response.entry.branch, ident)) or newest[ident]
         elif ident in by_id:
-            if ident not in by_storage:
-                stored = sorted(by_id[ident], key=_position)
-                by_storage[ident] = [_position(call) for call in stored], stored
-            found = _by_storage(*by_storage[ident], response)
+            if storage_contradicted(log):
+                found = None
+                _before_its_call(response, by_id[ident][0])
+            else:
+                if ident not in by_storage:
+                    stored = sorted(by_id[ident], key=_position)
+                    by_storage[ident] = [_position(call) for call in stored], stored
+                found = _by_storage(*by_storage[ident], response)
         else:
             found = anonymous.take(response.name)
             response.confidence = Confidence.INFERRED if found else Confidence.EXACT
@@ -355,9 +359,33 @@ def _by_storage(positions: list[int], stored: list[Call], response: Response) ->
     if place:
         response.against_clock = True
         return stored[place - 1]
-    response.late_call = stored[0]
-    response.late_call.early.append(response)
+    _before_its_call(response, stored[0])
     return None
+
+
+def _before_its_call(response: Response, call: Call) -> None:
+    response.late_call = call
+    call.early.append(response)
+
+
+def storage_contradicted(log: SessionLog) -> bool:
+    """Has storage a response before the one call of its id, although by time the call came first? Then the rows are
+    not stored in the order in which they were appended (an import, a sorted copy), and their places prove nothing."""
+    known: bool | None = log.shared.get("storage contradicted")
+    if known is None:
+        only: dict[str | None, Call | None] = {}
+        for call in log.calls:
+            only[call.id] = None if call.id in only else call
+        known = any(_stored_too_early(response, only.get(response.id)) for response in log.responses)
+        log.shared["storage contradicted"] = known
+    return known
+
+
+def _stored_too_early(response: Response, call: Call | None) -> bool:
+    if call is None or call.id is None or _position(call) <= response.entry.record.position:
+        return False
+    called, answered = call.entry.time, response.entry.time
+    return called is not None and answered is not None and called < answered
 
 
 def _rewound(entries: list[Entry]) -> list[bool]:

@@ -38,9 +38,11 @@ Key = tuple[Cell, Cell, Cell]
 
 
 class Span(NamedTuple):
-    """One session's events in storage order: the first, the last, and the largest jumps of the naive time.
+    """One session's first and last event, and the largest jumps of the naive time in storage order.
 
-    `up` and `down` are (size in microseconds, position of the event after the jump).
+    First and last are by storage order where the clock may have changed its zone, else by time: rows that were stored
+    anew in another order say the same as before. `up` and `down` are (size in microseconds, position of the event
+    after the jump).
     """
 
     first_position: int
@@ -282,9 +284,7 @@ def spans(store: Store, events: Table, hours: set[int] | None = None) -> Iterato
     """Every session's span, in key order; sessions without one naive time are left out."""
     columns = ("app_name", "user_id", "session_id", "timestamp")
     current: Key | None = None
-    first_position = first_us = last_position = last_us = 0
-    up, down = (0, 0), (0, 0)
-    counted = False
+    walk: _Walk | None = None
     for position, (app, user, session, cell) in store.rows(events.name, columns, order_by=columns[:3]):
         moment = parse_time(cell)
         if moment is None or moment.exact:
@@ -292,20 +292,49 @@ def spans(store: Store, events: Table, hours: set[int] | None = None) -> Iterato
         us = moment.us
         if hours is not None and len(hours) < _HOURS:
             hours.add(us // _HOUR)
-        if current is None or session != current[2] or user != current[1] or app != current[0]:
-            if current is not None and counted:
-                yield current, Span(first_position, first_us, last_position, last_us, up, down)
+        if walk is None or current is None or session != current[2] or user != current[1] or app != current[0]:
+            if walk is not None and current is not None:
+                yield current, walk.span()
             current = (app, user, session)
-            first_position, first_us = position, us
-            up, down = (0, position), (0, position)
-            counted = True
-        elif us - last_us > up[0]:
-            up = (us - last_us, position)
-        elif us - last_us < down[0]:
-            down = (us - last_us, position)
-        last_position, last_us = position, us
-    if current is not None and counted:
-        yield current, Span(first_position, first_us, last_position, last_us, up, down)
+            walk = _Walk(position, us)
+        else:
+            walk.see(position, us)
+    if walk is not None and current is not None:
+        yield current, walk.span()
+
+
+class _Walk:
+    """The times of one session, followed in storage order."""
+
+    __slots__ = ("_down", "_first", "_greatest", "_last", "_least", "_steps_back", "_up")
+
+    def __init__(self, position: int, us: int) -> None:
+        self._first = self._last = self._least = self._greatest = (us, position)
+        self._up = self._down = (0, position)
+        self._steps_back = 0
+
+    def see(self, position: int, us: int) -> None:
+        """The next event."""
+        step = us - self._last[0]
+        self._last = (us, position)
+        if step >= 0:
+            if step > self._up[0]:
+                self._up = (step, position)
+            if us > self._greatest[0]:
+                self._greatest = self._last
+            return
+        if step < self._down[0]:
+            self._down = (step, position)
+        if step < -_BACKWARDS:
+            self._steps_back += 1
+        if us < self._least[0]:
+            self._least = self._last
+
+    def span(self) -> Span:
+        """What the session's events come to. One long step back may be a change of zone; anything else is disorder."""
+        zone_may_change = self._steps_back == 1 and self._down[0] <= _SLACK + _TIGHT - _QUARTER
+        first, last = (self._first, self._last) if zone_may_change else (self._least, self._greatest)
+        return Span(first[1], first[0], last[1], last[0], self._up, self._down)
 
 
 def gather(store: Store, sessions: Table | None, events: Table) -> Evidence:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from exhume.audit.findings import Finding, Severity
 from exhume.audit.log import Decision, GatedCall, Response, SessionLog
+from exhume.audit.pairing import storage_contradicted
 from exhume.audit.rule import Rule, register
 from exhume.audit.rules.call_findings import named, of_gated, times
 
@@ -102,7 +103,8 @@ class ExecutedWithoutApproval(Rule):
                     offending.append((response, "after an answer that cannot be read"))
                 elif not latest.approved:
                     offending.append((response, "after a rejection"))
-            offending = [(response, how) for response, how in offending if not decided.stored_after_approval(response)]
+            if offending and _is_stored_as_appended(log):
+                offending = [one for one in offending if not decided.stored_after_approval(one[0])]
             if not offending:
                 continue
             number = "a result" if len(offending) == 1 else f"{len(offending):,} results"
@@ -126,6 +128,20 @@ class _Decided:
         other, and it cannot be decided which of them is right."""
         place = bisect_left(self.stored, response.entry.record.position, key=_position)
         return bool(place) and bool(self.stored[place - 1].approved)
+
+
+def _is_stored_as_appended(log: SessionLog) -> bool:
+    """Can the place of a row tell which of two events came first, where their times say otherwise? Not if it errs on
+    calls and their responses, or on events of one side: people and agents each have a clock that runs forward."""
+    if storage_contradicted(log):
+        return False
+    last = {True: -1, False: -1}
+    for entry in log.entries:
+        position, by_user = entry.record.position, entry.author == "user"
+        if position < last[by_user]:
+            return False
+        last[by_user] = position
+    return True
 
 
 def _position(decision: Decision) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from exhume.audit.confirmations import waits_for_person
 from exhume.audit.findings import Confidence, Finding, Severity
 from exhume.audit.log import CONFIRMATION, REQUEST_PREFIX, Call, Entry, SessionLog
-from exhume.audit.pairing import call_id
+from exhume.audit.pairing import call_id, storage_contradicted
 from exhume.audit.rule import Rule, register
 from exhume.audit.rules.call_findings import Part, identity, named, of_parts, shown
 from exhume.audit.rules.row_findings import unread_note
@@ -200,7 +200,8 @@ class ResponseBeforeCall(Rule):
     """EXH203 response-before-call
 
     ## What it detects
-    A response while every call with its id stands after it, both by time and in storage order.
+    A response while every call with its id stands after it, both by time and in storage order. Storage order does not
+    count where it contradicts itself: another response of the session is stored before its call, which is older.
 
     ## Why it matters
     The order of the log is not that of what happened: rows were stored or edited out of turn, or clocks differ.
@@ -232,5 +233,7 @@ class ResponseBeforeCall(Rule):
             if call is None:
                 continue
             parts = [Part("response", response), Part("call", call)]
-            message = f"A response to {named(call)} stands before the call, by time and in storage."
+            astray = storage_contradicted(log)
+            where = "by time; the rows are not stored in the order of time" if astray else "by time and in storage"
+            message = f"A response to {named(call)} stands before the call, {where}."
             yield of_parts(self, log, message, parts, subject=(identity(call), response.entry.event_id))
