@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from exhume import api
 from exhume.errors import NothingToLookAt, UsageError
 from exhume.events.interface import ReadOptions
 from exhume.events.json_text import MAX_DEPTH
@@ -264,6 +265,15 @@ class TestWhatAdkLost:
         assert len(off) > 90
         one = next(one for one in off if one.source is not None and one.destination is not None)
         assert round(float(one.destination or 0) - float(one.source or 0)) in (-18000, -14400)
+        whole = tmp_path / "whole.db"
+        migrate(source, whole, MigrateOptions(read=ReadOptions(allow_globals=("shop_models.*", "collections.*"))))
+        found = {path: api.audit(path).findings for path in (whole, shifted)}
+        times = {path: [one for one in each if one.rule in ("EXH301", "EXH310")] for path, each in found.items()}
+        assert {one.session_id for one in times[whole] if one.rule == "EXH301"} == {
+            one.session_id for one in times[shifted] if one.rule == "EXH301"
+        }
+        [told] = [one for one in times[shifted] if one.rule == "EXH310"]
+        assert "-05:00 from the times of their sessions" in told.message
 
     def test_what_cannot_be_read_is_a_difference(self, lossy_pair: tuple[Path, Path]) -> None:
         source, lossy = lossy_pair

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from exhume.audit.findings import Confidence, Evidence, Finding, Severity
 from exhume.audit.log import SessionLog
+from exhume.audit.session_clock import SessionClock
 from exhume.events.model import StateRecord, TimeZoneReport
 from exhume.schema.detection import Detection
 
@@ -20,7 +21,8 @@ class Context:
     """What a run knows beside the sessions: the detection, the zone, what the source can hold, options.
 
     `window` is in seconds (EXH103). `whole` is False where only some users or sessions of an app are read.
-    `app_states`/`user_states` rows reach rules through `Rule.state_row`.
+    `app_states`/`user_states` rows reach rules through `Rule.state_row`. `clock` is what rules show each session to
+    that judge its times.
     """
 
     detection: Detection
@@ -29,6 +31,7 @@ class Context:
     window: float = WINDOW
     whole: bool = True
     notes: list[str] = field(default_factory=list)
+    clock: SessionClock = field(default_factory=SessionClock)
 
 
 class Rule:

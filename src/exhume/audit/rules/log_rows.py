@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 from exhume.audit.findings import Finding, Severity
 from exhume.audit.log import Entry, SessionLog
 from exhume.audit.rule import Context, Rule, register
+from exhume.audit.rules.log_times import LARGEST_OFFSET
 from exhume.audit.rules.pickles import ProblemRule
-from exhume.audit.rules.row_findings import of_session, of_state_row, plural, spelt, whose_state
+from exhume.audit.rules.row_findings import Held, of_session, of_state_row, plural, spelt, whose_state
 from exhume.events.model import Problem, StateRecord
 
 #: A session's row is written after the moment it was created at, and some databases round times to whole seconds.
@@ -45,7 +46,7 @@ class OrphanedEvents(Rule):
 
     ## Harmless causes
     Events that an application appended with timestamps of its own (an imported history), a server whose clock ran
-    ahead.
+    ahead. Where many sessions are off by one and the same zone, EXH310 says so once, and this rule is silent.
 
     ## What to do
     Do not continue the session before the old events are moved away; check whether approvals among them were acted
@@ -57,10 +58,15 @@ class OrphanedEvents(Rule):
     severity = Severity.ERROR
     todo = "Keep these events apart from the session before anyone continues it."
 
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._held = Held()  # by the age of the oldest event, in seconds: a clock in another zone may explain it
+
     def session(self, log: SessionLog) -> Iterable[Finding]:
         if log.session is None:
             count = plural(len(log.entries), "event")
             return (of_session(self, log, f"The session has no row, but {count}.", entries=log.entries),)
+        self.context.clock.see(log)
         created = log.session.create_time
         if created is None:
             return ()
@@ -76,7 +82,12 @@ class OrphanedEvents(Rule):
             f"{'is' if len(older) == 1 else 'are'} older than the session itself: its id was used before, "
             "or events were dated back."
         )
-        return (of_session(self, log, message, entries=older),)
+        finding = of_session(self, log, message, entries=older)
+        age = created - (older[0].time or 0.0)
+        return (finding,) if age > LARGEST_OFFSET else self._held.hold(age, finding, log, older)
+
+    def finish(self) -> Iterable[Finding]:
+        return self._held.unless(self.context.clock.explains_age)
 
 
 @register

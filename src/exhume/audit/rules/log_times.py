@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 from exhume.audit.findings import Evidence, Finding, Severity
 from exhume.audit.log import Entry, Response, SessionLog
 from exhume.audit.rule import Context, Rule, register
-from exhume.audit.rules.row_findings import of_database, of_session, plural, spelt
+from exhume.audit.rules.row_findings import Held, of_database, of_session, plural, spelt
 from exhume.events.model import Capability, EventKey
 from exhume.schema.detection import Layout
 
 #: Zone offsets are whole quarter hours between -12:00 and +14:00; an hour more does no harm.
 _QUARTER_HOUR = 900.0
-_LARGEST_OFFSET = 15 * 3600.0
+LARGEST_OFFSET = 15 * 3600.0
 #: Columns hold microseconds, or whole seconds on old MySQL; ADK stores both times from one clock reading.
 _TOLERANCE = 1.0
 #: Seconds that are no time of any clock.
@@ -22,7 +22,7 @@ _FAR = 1e15
 
 def zone_offset(seconds: float) -> int | None:
     """The whole number of quarter hours, in seconds, that a difference of clocks is; None when it is none."""
-    if not abs(seconds) <= _LARGEST_OFFSET + _TOLERANCE:  # so that NaN is none either
+    if not abs(seconds) <= LARGEST_OFFSET + _TOLERANCE:  # so that NaN is none either
         return None
     offset = round(seconds / _QUARTER_HOUR) * _QUARTER_HOUR
     return int(offset) if abs(seconds - offset) <= _TOLERANCE else None
@@ -199,9 +199,11 @@ class StaleSessionRow(Rule):
         self._zones_open = (
             context.detection.info.dialect not in ("sqlite", "") or context.time_zone.proof == "not proved"
         )
+        self._held = Held()  # by the seconds between row and last event: a clock in another zone may explain them
 
     def session(self, log: SessionLog) -> Iterable[Finding]:
         row = log.session
+        self.context.clock.see(log)
         if row is None or row.update_time is None or not log.entries or self._loose:
             return ()
         updated = row.update_time
@@ -214,12 +216,17 @@ class StaleSessionRow(Rule):
         if not newer:
             return ()
         behind = (newer[-1].time or 0.0) - updated
-        if self._zones_open and zone_offset(behind) is not None:
+        offset = zone_offset(behind)
+        if self._zones_open and offset is not None:
             return ()
         message = (
             f"The session row was last updated {behind:.3f} s before the last event ({plural(len(newer), 'event')})."
         )
-        return (of_session(self, log, message, entries=newer),)
+        finding = of_session(self, log, message, entries=newer)
+        return self._held.hold(behind, finding, log, newer) if offset else (finding,)
+
+    def finish(self) -> Iterable[Finding]:
+        return self._held.unless(self.context.clock.explains_difference)
 
 
 @register
@@ -227,8 +234,9 @@ class ShiftedClock(Rule):
     """EXH310 shifted-clock
 
     ## What it detects
-    The time column of events differs from the true time by a whole number of quarter hours: it holds local time. One
-    finding for each offset in the database.
+    The time column of events differs from the true time by a whole number of quarter hours: it holds local time. Or
+    the events of a good part of all sessions differ so from the times of the sessions themselves: local time was once
+    taken for UTC. One finding for each offset in the database.
 
     ## Why it matters
     Whoever sorts, filters or joins by that column is hours off. Of v0 files the migration of ADK itself shifts the
@@ -245,7 +253,8 @@ class ShiftedClock(Rule):
     This is how those releases write; it is told so that nobody reads the column as UTC.
 
     ## What to do
-    Migrate v0 with exhume, which reads the zone off the data, or state it with `--source-timezone`.
+    Migrate v0 with exhume, which reads the zone off the data, or state it with `--source-timezone`. A file that an
+    earlier migration has shifted is best made anew from the original.
     """
 
     id = "EXH310"
@@ -260,6 +269,7 @@ class ShiftedClock(Rule):
         self._exact = context.detection.layout not in (Layout.V0, Layout.MIXED)
 
     def session(self, log: SessionLog) -> Iterable[Finding]:
+        self.context.clock.see(log)
         seen: set[int] | None = None
         for entry in log.entries:
             record = entry.record
@@ -289,4 +299,15 @@ class ShiftedClock(Rule):
                 severity=severity,
                 subject=(spelt_offset(offset),),
                 evidence=(Evidence("events", self._first[offset], "event", note="the first such event"),),
+            )
+        for shift in self.context.clock.shifts():
+            if shift.offset in self._sessions:
+                continue
+            yield of_database(
+                self,
+                f"Event times differ by {spelt_offset(shift.offset)} from the times of their sessions in "
+                f"{plural(shift.sessions, 'session')}: local time was taken for UTC, as a migration elsewhere does.",
+                severity=severity,
+                subject=(spelt_offset(shift.offset),),
+                evidence=(Evidence("events", shift.first, "event", note="the first such event"),),
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from exhume.audit.findings import Confidence, Evidence, Finding, Severity
 from exhume.audit.log import Entry, SessionLog
@@ -13,6 +13,7 @@ from exhume.events.model import EventKey, SessionKey, StateRecord
 MOST_EVIDENCE = 20
 #: Findings of one rule in one session that are told one by one; the rest is told in one.
 MOST_FINDINGS = 20
+_MOST_HELD = 50_000
 
 #: Names or ids of one kind that the subject of a finding, and so its fingerprint, is made of.
 MOST_IN_SUBJECT = 50
@@ -57,6 +58,28 @@ def of_session(
         call_ids=tuple(call_ids),
         evidence=tuple(evidence) or (session_evidence(log.key),),
     )
+
+
+class Held:
+    """Findings on sessions that wait for the end of the run, because all sessions together decide whether they hold.
+
+    Each has a number with which it is judged then. More of them than can be held are told at once.
+    """
+
+    def __init__(self) -> None:
+        self._held: list[tuple[float, Finding]] = []
+
+    def hold(self, number: float, finding: Finding, log: SessionLog, entries: Sequence[Entry]) -> Iterable[Finding]:
+        """Keeps a finding that rests on these entries of the log, which is of no use later."""
+        if len(self._held) >= _MOST_HELD:
+            return (finding,)
+        finding.rewound = all(log.is_rewound(entry.index) for entry in entries)
+        self._held.append((number, finding))
+        return ()
+
+    def unless(self, explained: Callable[[float], bool]) -> list[Finding]:
+        """The findings whose number is not explained."""
+        return [finding for number, finding in self._held if not explained(number)]
 
 
 def judged_absence(log: SessionLog, message: str, severity: Severity | None) -> tuple[str, Severity | None]:
