@@ -79,6 +79,11 @@ def test_a_lax_approval_keeps_its_value_and_a_lax_denial_does_not() -> None:
         {"status": "CANCELLED"},
         {"result": "The user declined."},
         {"status": "not approved"},
+        {"status": "error", "error_message": "The user rejected the request."},
+        {"outcome": "no refund", "reason": "denied by the user"},
+        {"result": {"status": "rejected"}},
+        {"wrapped": {"error": "This tool call is rejected."}},
+        {"errorDetails": "declined"},
         "refused",
     ],
 )
@@ -87,7 +92,19 @@ def test_a_refusal_says_so(body: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [None, {}, {"receipt": "rejected"}, {"status": "refunded"}, {"status": 5}, {"error": None}, ["rejected"]]
+    "body",
+    [
+        None,
+        {},
+        {"receipt": "rejected"},
+        {"status": "refunded"},
+        {"status": 5},
+        {"error": None},
+        ["rejected"],
+        {"status": "ok", "paid": 100, "message": "first card declined, second card charged"},
+        {"result": {"status": "Success.", "reason": "the earlier request was cancelled"}},
+        {"order": {"status": "rejected"}},
+    ],
 )
 def test_a_result_is_no_refusal(body: Any) -> None:
     assert not says_refused(body)

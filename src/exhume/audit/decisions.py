@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 from exhume.audit.log import Response
@@ -19,8 +20,14 @@ _ABORTED = "Invocation was aborted by client."
 _REFUSED = re.compile(r"reject|\bden(?:y|ied|ies)|declined|refused|cancell?ed|not approved", re.IGNORECASE)
 _NOT_FOUND = re.compile(r"\A\W*(?:tool|function)\b.{0,200}?\bnot found", re.IGNORECASE | re.DOTALL)
 _PLACEHOLDER = re.compile(r"requires? confirmation", re.IGNORECASE)
-#: Longest text that is searched for such words.
-_SEARCHED = 4_000
+#: Keys under which tools say how a call ended, and those under which they explain it.
+_STATUS = frozenset({"status", "state", "outcome", "result", "decision"})
+_EXPLAINS = frozenset({"message", "msg", "reason", "detail", "details", "output", "note"})
+_SUCCEEDED = re.compile(
+    r"\s*(?:ok|okay|success(?:ful(?:ly)?)?|succeeded|completed?|done|executed|processed)[\s.!]*", re.IGNORECASE
+)
+#: Longest text that is searched for such words, and the most keys of an object that are looked at.
+_SEARCHED, _MOST_KEYS = 4_000, 100
 
 
 class Reading(NamedTuple):
@@ -87,22 +94,45 @@ def is_sealed(response: Response) -> bool:
     return response.entry.data.get("error_code") == "INVOCATION_ABORTED"
 
 
-def _texts(body: Any) -> Iterable[str]:
-    """The error and status texts of a tool's response."""
+def _texts(body: Any, *, nested: bool = False) -> Iterator[tuple[str, str]]:
+    """The error and status texts of a tool's response with the names of their keys, also one object further in."""
     if isinstance(body, str):
-        yield body[:_SEARCHED]
-    if not isinstance(body, dict):
+        yield "result", body[:_SEARCHED]
+    if not isinstance(body, dict) or len(body) > _MOST_KEYS:
         return
-    for key in ("error", "status", "result", "message"):
-        value = body.get(key)
-        for text in value.values() if key == "error" and isinstance(value, dict) and len(value) < 20 else (value,):
-            if isinstance(text, str):
-                yield text[:_SEARCHED]
+    for key, value in body.items():
+        folded = key.lower() if isinstance(key, str) else ""
+        if "error" not in folded and folded not in _STATUS and folded not in _EXPLAINS:
+            continue
+        if isinstance(value, str):
+            yield folded, value[:_SEARCHED]
+        elif isinstance(value, dict) and not nested:
+            # whatever an error object calls its parts
+            inner = {f"error {name}": one for name, one in value.items()} if "error" in folded else value
+            yield from _texts(inner, nested=True)
 
 
 def says_refused(body: Any) -> bool:
-    """Does a response itself say that the call was refused?"""
-    return any(_REFUSED.search(text) for text in _texts(body))
+    """Does a response itself say that the call was refused?
+
+    A tool that says that it succeeded may have refused something on its way: then its explanations do not count.
+    """
+    if isinstance(body, dict) and _holds(body, REJECTED_BY_ADK):
+        return True
+    texts = list(_texts(body))
+    if any(key in _STATUS and _SUCCEEDED.fullmatch(text) for key, text in texts):
+        texts = [(key, text) for key, text in texts if key in _STATUS]
+    return any(_REFUSED.search(text) for _, text in texts)
+
+
+def _holds(body: dict[str, Any], text: str) -> bool:
+    """Is one of the first values of an object, or of the objects right inside it, that very text?"""
+    for value in islice(body.values(), _MOST_KEYS):
+        if value == text:
+            return True
+        if isinstance(value, dict) and any(one == text for one in islice(value.values(), _MOST_KEYS)):
+            return True
+    return False
 
 
 def says_unknown_tool(body: Any) -> bool:

@@ -22,7 +22,8 @@ REQUEST_PREFIX = "adk_request_"
 WANTED_CONFIRMATIONS, WANTED_CREDENTIALS = "requested_tool_confirmations", "requested_auth_configs"
 #: So begin keys there that no call stands behind: a toolset, or a remote agent, wants a credential
 #: (google.adk.auth.auth_preprocessor.TOOLSET_AUTH_CREDENTIAL_ID_PREFIX, 2.13.0).
-TOOLSET_PREFIX = "_adk_toolset_auth_"
+#: Requests for a credential under such an id belong to no call: to a toolset, or to a node of a workflow (2.x).
+NO_CALL_PREFIXES = ("_adk_toolset_auth_", "wf_auth:")
 #: Ids that ADK makes itself start so; those that models make may repeat within one session.
 OWN_ID_PREFIX = "adk-"
 #: Prefixes of state keys (google.adk.sessions.state.State).

@@ -286,6 +286,7 @@ def _pair(log: SessionLog) -> None:
             by_id.setdefault(call.id, []).append(call)
     newest: dict[str, Call] = {}
     newest_of_branch: dict[tuple[str, str], Call] = {}
+    newest_of_name: dict[tuple[str, str], Call] = {}
     anonymous = _OpenCalls()
     named = _OpenCalls()
     by_storage: dict[str, tuple[list[int], list[Call]]] = {}
@@ -299,6 +300,8 @@ def _pair(log: SessionLog) -> None:
             else:
                 newest[upcoming.id] = upcoming
                 newest_of_branch[upcoming.entry.branch, upcoming.id] = upcoming
+                if len(by_id[upcoming.id]) > 1:
+                    newest_of_name[upcoming.name, upcoming.id] = upcoming
                 named.add(upcoming)
             upcoming = next(calls, None)
         ident = response.id
@@ -308,6 +311,8 @@ def _pair(log: SessionLog) -> None:
             response.confidence = Confidence.INFERRED
         elif ident in newest:
             found = newest_of_branch.get((response.entry.branch, ident)) or newest[ident]
+            if found.name != response.name and len(by_id[ident]) > 1:
+                found = _waiting(newest_of_name.get((response.name, ident))) or found
         elif ident in by_id:
             if storage_contradicted(log):
                 found = None
@@ -347,6 +352,11 @@ class _OpenCalls:
         while queue and queue[0].responses:
             queue.popleft()
         return queue.popleft() if queue else None
+
+
+def _waiting(call: Call | None) -> Call | None:
+    """The call, if it may still get a response: ids that models make are used again while a long job is running."""
+    return call if call is not None and (call.long_running or not call.responses) else None
 
 
 def _position(call: Call) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from exhume.audit.confirmations import waits_for_person
@@ -162,7 +163,7 @@ class _LaterTurns:
         self.asked = waits_for_person(log)
         self._asked_beside: dict[int, Call | None] = {}
         scopes = (entry.data.get("isolation_scope") for entry in log.scoped)
-        self.excused = self.asked | {scope for scope in scopes if isinstance(scope, str)}
+        self.excused = self.asked | {scope for scope in scopes if isinstance(scope, str)} | _waited_in(log)
         self.last_text = -1
         self.last = (-1, "")
         self.last_other = -1
@@ -193,6 +194,17 @@ class _LaterTurns:
             return True
         last_of_another = self.last[0] if invocation != self.last[1] else self.last_other
         return bool(invocation) and last_of_another > index
+
+
+def _waited_in(log: SessionLog) -> set[str]:
+    """Ids of calls that run an agent or a workflow of their own (2.x), in which a request to a person is open: its
+    branch names them, `flow@adk-...`."""
+    return {
+        segment.partition("@")[2]
+        for call in log.calls
+        if call.name.startswith(REQUEST_PREFIX) and not call.responses and "@" in call.entry.branch
+        for segment in re.split("[./]", call.entry.branch)
+    }
 
 
 @register

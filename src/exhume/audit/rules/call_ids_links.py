@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from exhume.audit.findings import Confidence, Finding, Severity
-from exhume.audit.log import TOOLSET_PREFIX, WANTED_CONFIRMATIONS, WANTED_CREDENTIALS, Entry, SessionLog
+from exhume.audit.log import NO_CALL_PREFIXES, WANTED_CONFIRMATIONS, WANTED_CREDENTIALS, Entry, SessionLog
 from exhume.audit.pairing import call_id
 from exhume.audit.rule import Rule, register
 from exhume.audit.rules.call_findings import LONGEST_SUBJECT, Part, of_parts, shown
@@ -160,7 +160,7 @@ class OrphanedActionKey(Rule):
                 if known is None:
                     known = {call.id for call in log.calls}
                 orphans = sorted(
-                    key for key in map(str, keyed) if key not in known and not key.startswith(TOOLSET_PREFIX)
+                    key for key in map(str, keyed) if key not in known and not key.startswith(NO_CALL_PREFIXES)
                 )
                 if orphans:
                     message = f"{field} is keyed by {_some(orphans)}, which no call of the session has."

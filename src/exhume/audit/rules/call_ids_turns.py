@@ -25,7 +25,7 @@ from exhume.audit.rules.call_findings import Part, identity, named, of_parts, sh
 _CLOCK = 0.0005
 #: Calls looked at for compactions in one session; healthy logs need about one step a call.
 _MOST_STEPS = 1_000_000
-_FIRST_APPROVALS = "first approvals"
+_FIRST_APPROVALS, _BREAKS = "first approvals", "breaks of invocations"
 
 
 @register
@@ -145,7 +145,8 @@ class RepeatedCall(Rule):
     again.
 
     ## Harmless causes
-    Polling, and a retry after an error; where every earlier answer was an error the finding is `info`.
+    Polling, a live conversation that comes back to a question, and a retry after an error. Where the invocation
+    neither failed nor waited for a person in between, or every earlier answer was an error, the finding is `info`.
 
     ## What to do
     Look at what the model was sent on resuming; compare the executions with the system behind the tool.
@@ -182,6 +183,7 @@ class RepeatedCall(Rule):
             again, only_errors = self._again(log, calls)
             if not again:
                 continue
+            resumed = self._is_resumed(log, calls)
             first = calls[0]
             message = (
                 f"{shown(first.name)} was called again with the same arguments {times(len(again))} in the same"
@@ -189,10 +191,19 @@ class RepeatedCall(Rule):
             )
             if only_errors:
                 message += " Every earlier answer was an error: this looks like a retry."
+            elif not resumed:
+                message += " It neither failed nor waited for a person in between: this may be polling."
             parts = [Part("call", call) for call in calls]
             parts += [Part("response", response) for call in calls for response in call.responses]
             subject = (first.entry.invocation_id, identity(first))
-            yield of_parts(self, log, message, parts, subject=subject, severity=Severity.INFO if only_errors else None)
+            yield of_parts(
+                self,
+                log,
+                message,
+                parts,
+                subject=subject,
+                severity=None if resumed and not only_errors else Severity.INFO,
+            )
 
     def _again(self, log: SessionLog, calls: list[Call]) -> tuple[list[Call], bool]:
         """Of equal calls those that follow an answer to an earlier one; and whether all such answers were errors."""
@@ -214,6 +225,19 @@ class RepeatedCall(Rule):
                 first_answer = index if first_answer is None else min(first_answer, index)
                 errors_so_far = errors_so_far and is_error
         return again, only_errors
+
+    @staticmethod
+    def _is_resumed(log: SessionLog, calls: list[Call]) -> bool:
+        """Between the first and the last call, did a person answer a call of the invocation, or did it fail?"""
+        breaks: dict[str, list[int]] | None = log.shared.get(_BREAKS)
+        if breaks is None:
+            breaks = log.shared[_BREAKS] = {}
+            for entry in log.entries:
+                if entry.data.get("error_code") or (entry.author == "user" and entry.responses):
+                    breaks.setdefault(entry.invocation_id, []).append(entry.index)
+        own = breaks.get(calls[0].entry.invocation_id, [])
+        place = bisect_right(own, calls[0].entry.index)
+        return place < len(own) and own[place] < calls[-1].entry.index
 
     @staticmethod
     def _answered(log: SessionLog, call: Call) -> tuple[int, bool] | None:

@@ -9,7 +9,7 @@ from exhume.audit.findings import Confidence, Evidence, Finding, Severity
 from exhume.audit.log import (
     CONFIRMATION,
     CREDENTIAL,
-    TOOLSET_PREFIX,
+    NO_CALL_PREFIXES,
     WANTED_CONFIRMATIONS,
     WANTED_CREDENTIALS,
     Call,
@@ -58,7 +58,8 @@ class LostActions(Rule):
 
     ## Harmless causes
     For the database and the app: an application that gives its sessions their state at creation and writes none, or
-    not yet, afterwards.
+    not yet, afterwards. For a session whose request is not followed by its event at all (`info`): a client that
+    stopped reading the events of a turn at the request.
 
     ## What to do
     Migrate the original file again with exhume; keep it until `exhume verify` says that both are equal.
@@ -138,6 +139,7 @@ class LostActions(Rule):
             return  # the entry may be in the part that could not be read
         kept = {field: _keys(log, field) for field in (WANTED_CONFIRMATIONS, WANTED_CREDENTIALS)}
         answered = {response.id for response in log.responses}
+        by_agent, by_user = _first_responses(log)
         told: set[str] = set()
         for call in asking:
             field = WANTED_CONFIRMATIONS if call.name == CONFIRMATION else WANTED_CREDENTIALS
@@ -146,16 +148,25 @@ class LostActions(Rule):
             target = target_id(call)
             if target in kept[field] if target else kept[field]:
                 continue
-            if target.startswith(TOOLSET_PREFIX) or (call.id or target) in told:
+            if target.startswith(NO_CALL_PREFIXES) or (call.id or target) in told:
                 continue
             if call.entry.index == len(log.entries) - 1 and target not in answered:
                 continue  # the log ends between the request and the event that belongs to it
             told.add(call.id or target)
             what = "confirmation" if call.name == CONFIRMATION else "credential"
+            message = f"A {what} was requested, but no event has the entry in `{field}` that ADK stores with it."
+            severity = None
+            if by_agent.get(target, len(log.entries)) > by_user.get(call.id, len(log.entries) - 1):
+                severity = Severity.INFO
+                message += (
+                    " The event that would hold it is not there either: the client stopped reading at the request, or"
+                    " a migration dropped the event."
+                )
             yield of_session(
                 self,
                 log,
-                f"A {what} was requested, but no event has the entry in `{field}` that ADK stores with the request.",
+                message,
+                severity=severity,
                 entries=[call.entry],
                 role="request",
                 call_ids=[ident for ident in (call.id, target) if ident],
@@ -173,6 +184,15 @@ class LostActions(Rule):
         yield of_database(
             self, message, subject=("no actions",), confidence=Confidence.INFERRED, evidence=tuple(self._sample)
         )
+
+
+def _first_responses(log: SessionLog) -> tuple[dict[str | None, int], dict[str | None, int]]:
+    """Per id: the place of the first response by an agent, and of the first by a user."""
+    by_agent: dict[str | None, int] = {}
+    by_user: dict[str | None, int] = {}
+    for response in log.responses:
+        (by_user if response.by_user else by_agent).setdefault(response.id, response.entry.index)
+    return by_agent, by_user
 
 
 def _keys(log: SessionLog, field: str) -> set[str]:

@@ -26,8 +26,8 @@ class RepeatedEvent(Rule):
     """EXH305 repeated-event
 
     ## What it detects
-    Two events of a session that are equal in invocation, author, branch, content and actions, within one second; or
-    one event id that occurs twice.
+    Two events of a session that are equal in invocation, author, branch, content, actions, output and node of a
+    workflow, within one second; or one event id that occurs twice.
 
     ## Why it matters
     A retry stored the same event again. The model reads the request twice, a tool's result counts twice, and a replay
@@ -121,8 +121,10 @@ def _any_equal(entries: list[Entry]) -> bool:
 
 def _comparable(entry: Entry) -> bool:
     """Can this event be a copy? Not a chunk, not a row that was not read whole, not an answer to a confirmation, not a
-    mere checkpoint."""
+    mere checkpoint, not an attempt of a workflow's node that failed and is tried again."""
     if entry.partial or entry.blind:
+        return False
+    if entry.data.get("error_code") and _node(entry) and not entry.data.get("content"):
         return False
     if entry.author == "user" and any(response.name == CONFIRMATION for response in entry.responses):
         return False
@@ -136,7 +138,14 @@ def _fingerprint(entry: Entry) -> bytes:
     actions = {name: value for name, value in entry.actions.items() if value}
     if not content and not actions:  # what such an event says stands in its other fields
         return quick_digest({name: value for name, value in data.items() if name not in _OWN_FIELDS})
-    return quick_digest([data.get("branch") or "", content, actions])
+    return quick_digest([data.get("branch") or "", content, actions, data.get("output"), _node(entry)])
+
+
+def _node(entry: Entry) -> str:
+    """Path of the workflow's node that made the event; empty outside of workflows (2.x)."""
+    info = entry.data.get("node_info")
+    path = info.get("path") if isinstance(info, dict) else None
+    return path if isinstance(path, str) else ""
 
 
 @register
