@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,13 +14,16 @@ from exhume.redact import printable
 
 #: Bytes that are handed to the system at once; a piece of a report is about 1,000.
 _BUFFER = 256 * 1024
+#: Names of open files. They are links, too, and to rename something over one would take the name away from everybody.
+_OPEN_FILE = re.compile(r"/dev/(?:std(?:in|out|err)|fd/\d+)|/proc/[^/]+/fd/\d+")
 
 
 def write_whole(pieces: Iterable[str], path: Path, *, option: str) -> None:
     """Writes text to `path`, which an earlier file may have.
 
     It is written beside its final name, synced, then renamed over it: a reader never sees half a file, and an earlier
-    one survives a failure. The earlier one's mode is kept.
+    one survives a failure. The earlier one's mode is kept. A symbolic link stays, and the file that it leads to is
+    replaced. A device, a pipe and an open file by its number (`/dev/fd/3`) are written to as they are.
 
     Args:
         option: the option that named the file, for messages.
@@ -31,9 +35,10 @@ def write_whole(pieces: Iterable[str], path: Path, *, option: str) -> None:
     """
     if os.path.isdir(path):
         raise UsageError(f"{printable(path)} is a folder.", todo=f"Name a file with {option}.")
-    if os.path.exists(path) and not os.path.isfile(path):
+    if _OPEN_FILE.fullmatch(os.path.abspath(path)) or (os.path.exists(path) and not os.path.isfile(path)):
         _write_device(pieces, path, option)
         return
+    path = Path(os.path.realpath(path))
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
     except (OSError, ValueError) as error:
@@ -60,9 +65,9 @@ def write_whole(pieces: Iterable[str], path: Path, *, option: str) -> None:
 
 
 def _write_device(pieces: Iterable[str], path: Path, option: str) -> None:
-    """Writes to what is no regular file, such as `/dev/stdout` or a named pipe: it must not be replaced."""
+    """Writes to what must not be replaced, such as `/dev/stdout` or a named pipe, after what an open file holds."""
     try:
-        with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+        with path.open("a", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
             file.writelines(pieces)
     except BrokenPipeError:
         raise

@@ -139,6 +139,38 @@ def test_what_is_no_regular_file_is_written_to_not_replaced(tmp_path: Path) -> N
     assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
 
 
+def test_a_link_stays_and_what_it_leads_to_is_replaced_whole(tmp_path: Path) -> None:
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    link = tmp_path / "latest"
+    link.symlink_to(folder / "monday")
+    write(["first"], output=link, stream=io.StringIO())
+    (folder / "monday").chmod(0o640)
+
+    def pieces() -> Iterator[str]:
+        yield "half"
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(Incomplete):
+        write(pieces(), output=link, stream=io.StringIO())
+    assert link.read_text() == "first"
+    write(["second"], output=link, stream=io.StringIO())
+    assert link.is_symlink()
+    assert (folder / "monday").read_text() == "second"
+    assert stat.S_IMODE((folder / "monday").stat().st_mode) == 0o640
+    assert [path.name for path in folder.iterdir()] == ["monday"]
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="needs /dev/fd")
+def test_an_open_file_is_written_to_not_replaced(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("w+") as file:
+        file.write("before\n")
+        file.flush()
+        write(["a report\n"], output=Path(f"/dev/fd/{file.fileno()}"), stream=io.StringIO())
+        file.seek(0)
+        assert file.read() == "before\na report\n"
+
+
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="needs /dev/full")
 def test_a_device_that_takes_nothing_is_an_error(tmp_path: Path) -> None:
     link = tmp_path / "full"

@@ -1,4 +1,4 @@
-"""The class of every command: what a run reads, its reports never replace."""
+"""The class of every command: what `-` means, and that a run's reports never replace what it reads."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ _READ = {
     "baseline": "the baseline",
 }
 _WRITTEN = {"output": "the report", "write_baseline": "the baseline"}
+#: Names of stdout, where a report goes without `-o`.
+_STDOUT = (Path("-"), Path("/dev/stdout"), Path("/dev/fd/1"))
 #: What SQLite keeps beside a database; replacing one changes what the database says.
 _SIDECARS = ("-wal", "-shm", "-journal")
 
@@ -34,6 +36,8 @@ class Command(QuickHelp, TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Runs the command unless a report of it would replace what it reads."""
+        if ctx.params.get("output") in _STDOUT:
+            ctx.params["output"] = None
         check_paths(ctx.params)
         return super().invoke(ctx)
 
@@ -49,18 +53,20 @@ def check_paths(parameters: Mapping[str, Any]) -> None:
     if not written:
         return
     for name, path in written:
+        if path == Path("-"):
+            raise UsageError("--write-baseline takes a file; stdout is for the report.", todo="Name a file.")
         if os.path.isdir(path):
             raise UsageError(f"{path} is a folder.", todo="Nothing was done. Name a file.")
-        if not os.path.isdir(path.parent):
-            raise UsageError(f"{path} is in no folder that exists.", todo="Nothing was done. Name another file.")
         try:
-            path.lstat()
+            path.stat()
         except FileNotFoundError:
             pass
-        except OSError as error:  # such as a name that is too long
+        except OSError as error:  # such as a name that is too long, or a loop of links
             raise UsageError(
                 f"{path} cannot be written: {error.strerror}.", todo="Nothing was done. Name another file."
             ) from error
+        if not os.path.isdir(os.path.dirname(os.path.realpath(path))):  # a link is written through
+            raise UsageError(f"{path} is in no folder that exists.", todo="Nothing was done. Name another file.")
         for read, original in _read(parameters):
             if name == "write_baseline" and read == "baseline":
                 continue  # to bring a baseline up to date

@@ -9,10 +9,12 @@ import sys
 from typing import NoReturn
 
 from exhume.cli.main import run
+from exhume.cli.streams import secure
 
 
 def main() -> NoReturn:
     """Runs the command once a file; exits with the highest code, 2 without a `--`."""
+    secure()
     arguments = sys.argv[1:]
     if "--" not in arguments:
         print("exhume: usage: python -m exhume.cli.hook COMMAND [OPTION ...] -- FILE ...", file=sys.stderr)

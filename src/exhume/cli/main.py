@@ -6,9 +6,11 @@ import gc
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
+from exhume.cli.streams import secure
 from exhume.errors import ExhumeError, ExitCode, Interrupted
 from exhume.redact import mask_url, printable
 
@@ -17,6 +19,7 @@ def main() -> NoReturn:
     """Runs `exhume` with the arguments of the process and exits."""
     # imports make many objects and no garbage; looking for it after every 700 is a tenth of the start
     gc.set_threshold(50_000, *gc.get_threshold()[1:])
+    secure()
     try:
         # Python's own KeyboardInterrupt would end in typer, without a word
         _on_signal(_interrupted)
@@ -26,6 +29,8 @@ def main() -> NoReturn:
         _on_signal(signal.SIG_IGN)
         complain(error)
         code = int(error.exit_code)
+    with suppress(ExhumeError, OSError):  # what an error left there
+        sys.stdout.flush()
     gc.freeze()  # the last search for garbage would take a tenth of a short run, for memory that goes with the process
     sys.exit(code)
 
@@ -47,10 +52,7 @@ def run(arguments: list[str]) -> int:
         print(f"exhume: {printable(error.format_message().replace(': Value error, ', ': '))}", file=sys.stderr)
         print("  Run `exhume --help`, or the command with `--help`.", file=sys.stderr)
         return int(ExitCode.USAGE)
-    except BrokenPipeError:
-        from exhume.cli.output import discard_output
-
-        discard_output()  # the reader went away (`| head`) and wants no message
+    except BrokenPipeError:  # the reader went away (`| head`) and wants no message
         return int(ExitCode.INTERRUPTED)
     except MemoryError:
         print("exhume: out of memory.", file=sys.stderr)

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,15 +36,8 @@ def deliver(pieces: Iterable[str], output: Path | None) -> None:
     stands, and nothing is said."""
     from exhume.report.output import write
 
-    try:
+    with suppress(BrokenPipeError):
         write(pieces, output=output, stream=sys.stdout)
-    except BrokenPipeError:
-        discard_output()
-
-
-def discard_output() -> None:
-    """What is still buffered for stdout goes nowhere, so that Python's flush at exit does not fail a second time."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def tell(lead: str, text: str) -> None:

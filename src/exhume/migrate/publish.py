@@ -33,6 +33,8 @@ def destination_path(
         UsageError: not a file name, or its folder does not exist.
         Refused: it is the source, or exists.
     """
+    if os.fspath(text) == "-":
+        raise UsageError(f"the {what} cannot be a stream.", todo="Name a SQLite file to make.")
     location = parse_location(text, what=what)
     if location.path is None or location.kind is Kind.SERVER:
         raise UsageError(f"the {what} {location.name} is a server.", todo="Name a SQLite file to make.")

@@ -212,18 +212,27 @@ class PrivateFolder:
 def _regular_file(path: Path, name: str) -> Path:
     """The file itself behind `path`, all links resolved; never opens what might block, such as a pipe."""
     try:
-        real = path.resolve(strict=True)
-        mode = real.stat().st_mode
+        mode = path.stat().st_mode  # of what a link leads to that has no name, such as the pipe behind /dev/stdin
+        streams = not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+        real = path if streams else path.resolve(strict=True)
     except (FileNotFoundError, NotADirectoryError) as error:
+        if str(path) == "-":
+            raise _is_stream("- stands for stdin") from error
         raise NothingToLookAt(f"{name} does not exist.", todo="Check the path; nothing was created.") from error
     except (OSError, RuntimeError) as error:  # RuntimeError: a loop of links, up to Python 3.12
         reason = getattr(error, "strerror", None) or "too many symbolic links"
         raise NothingToLookAt(f"{name} cannot be reached: {reason}.", todo="Check the path.") from error
     if stat.S_ISDIR(mode):
         raise NothingToLookAt(f"{name} is a folder.", todo="Name the database file in it.")
-    if not stat.S_ISREG(mode):
-        raise NothingToLookAt(f"{name} is no regular file.", todo="Name a SQLite database file.")
+    if streams:
+        raise _is_stream(f"{name} is no regular file")
     return real
+
+
+def _is_stream(what: str) -> NothingToLookAt:
+    return NothingToLookAt(
+        f"{what}, and a source is read more than once.", todo="Save it to a file, and name that as the source."
+    )
 
 
 def _size(path: Path) -> int:
